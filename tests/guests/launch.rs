@@ -1,5 +1,5 @@
 //! `frontrow launch` as root uses it, in a guest: recorded by IOPro, loaded with the file
-//! system's own blocks, and brought up to date when files have changed.
+//! system's own blocks, brought up to date when files have changed, and from a packed image.
 
 use crate::harness::{exec, succeeds};
 use serde_json::Value;
@@ -12,7 +12,7 @@ for i in $(seq 24); do mkdir d/$i x/$i; head -c 60000 /bin/busybox > d/$i/file; 
 reads() { set -- $(cat /sys/block/simflash0/stat); echo $1; }
 cold() { sync; echo 3 > /proc/sys/vm/drop_caches; echo 3 > /proc/sys/vm/drop_caches; }
 files=$(for i in $(seq 24); do echo d/$i/file; done)
-frontrow launch record --json --name cat -- busybox cat $files > /tmp/record
+frontrow launch record --json --tries 0 --name cat -- busybox cat $files > /tmp/record
 sed '/^{/,$!d' /tmp/record
 cold; before=$(reads); busybox cat $files > /dev/null; demand=$(($(reads) - before))
 cold; before=$(reads); frontrow launch --name cat -- busybox cat $files > /dev/null
@@ -50,4 +50,65 @@ fn root_records_by_iopro_loads_metadata_and_keeps_the_profile_up_to_date() {
     assert_eq!(old["dropped"].as_array().unwrap().len(), 6, "{old}");
     assert_eq!(new["dropped"].as_array().unwrap().len(), 0, "{new}");
     assert_eq!(new["valid_pages"], recorded["pages"]);
+}
+
+/// For each packer: files of which an app reads some, in an image that is mounted as a Snap is. The
+/// image gets another loop device after the recording, as it may at each boot.
+const PACKED: &str = r#"
+export HOME=/tmp
+mkdir tree app
+for i in $(seq 96); do
+    mkdir tree/$i
+    tail -c +$((i * 9973)) /bin/busybox | head -c 90000 > tree/$i/file
+done
+reads() { set -- $(cat /sys/block/simflash0/stat); echo $1; }
+sectors() { set -- $(cat /sys/block/simflash0/stat); echo $3; }
+cold() { sync; echo 3 > /proc/sys/vm/drop_caches; echo 3 > /proc/sys/vm/drop_caches; }
+files=$(for i in $(seq 7 11 300); do echo app/$((i % 97 + (i % 97 == 0)))/file; done)
+for packer in lzo xz zstd; do
+    mksquashfs tree app.img -comp $packer -no-progress -quiet -processors 1 >&2 || exit
+    mount -o loop,ro -t squashfs app.img app || exit
+    frontrow launch record --json --tries 0 --name $packer -- busybox cat $files > /tmp/record
+    sed '/^{/,$!d' /tmp/record
+    cold; before=$(sectors); busybox cat $files | md5sum > /tmp/sum
+    demand=$(($(sectors) - before))
+    umount app; losetup -d /dev/loop0; losetup /dev/loop3 app.img
+    mount -o ro -t squashfs /dev/loop3 app || exit
+    frontrow launch plan --json $packer
+    cold; before=$(sectors); frontrow launch --name $packer -- busybox sleep 5
+    loaded=$(($(sectors) - before)); before=$(reads)
+    busybox cat $files | md5sum | cmp - /tmp/sum || exit
+    echo "{ \"demand\": $demand, \"loaded\": $loaded, \"left\": $(($(reads) - before)) }"
+    umount app; losetup -d /dev/loop3; rm app.img
+done
+"#;
+
+#[test]
+fn a_packed_apps_image_is_read_and_its_files_are_unpacked_ahead() {
+    let with = ["--memory", "512", "--with", "mksquashfs", "--modules"];
+    let said = succeeds(&mut exec(&[&with[..], &["loop,squashfs"]].concat(), PACKED));
+    let values = said.values();
+    assert_eq!(values.len(), 9, "{values:?}\n{}", said.stderr);
+    for packer in values.chunks(3) {
+        let [recorded, plan, read] = packer else {
+            panic!("{packer:?}")
+        };
+        let number = |value: &Value| value.as_u64().unwrap();
+        assert_eq!(number(&recorded["files"]), 28, "27 files and the image");
+        // The blocks of the image's own tables are its pages, too.
+        assert_eq!(number(&recorded["metadata_pages"]), 0, "{recorded}");
+        assert_eq!(plan["valid_pages"], recorded["pages"]);
+        assert_eq!(plan["unplaced"].as_array().unwrap().len(), 27, "{plan}");
+        let image_bytes = number(&plan["devices"][0]["bytes"]);
+        assert!(image_bytes > 27 * 20_000, "{plan}");
+        // The loop device's readahead reads more than the app needs; loading does not.
+        let loaded_bytes = number(&read["loaded"]) * 512;
+        assert!(loaded_bytes >= image_bytes, "{read} {plan}");
+        assert!(number(&read["loaded"]) <= number(&read["demand"]), "{read}");
+        assert_eq!(
+            number(&read["left"]),
+            0,
+            "{read}: all is unpacked in memory"
+        );
+    }
 }

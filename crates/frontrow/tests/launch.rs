@@ -160,6 +160,7 @@ fn profile(path: &Path, identity: Identity) -> Profile {
         recorded_s: 1,
         runs: 2,
         timing: Timing::Before,
+        measured: None,
         files: vec![ProfiledFile {
             path,
             identity,

@@ -158,6 +158,8 @@ struct Prepared {
     flash_image: Option<String>,
     memory_mib: u64,
     image: Image,
+    /// Modules of the kernel besides those of policies and devices.
+    more_modules: Vec<record::Module>,
     inputs: Inputs,
 }
 
@@ -179,6 +181,11 @@ impl Prepared {
         if let Some(content) = trace {
             image.add_file(TRACE_PATH.trim_start_matches('/'), content);
         }
+        let names = modules(experiment);
+        let more_modules = match names.is_empty() {
+            true => Vec::new(),
+            false => image.add_modules(kernel, &names)?,
+        };
         let (flash_image, more_memory_mib) = (past.path(), past.memory_mib());
         image.add_past(past);
         let mut items = image.inputs.clone();
@@ -188,6 +195,7 @@ impl Prepared {
             flash_image,
             memory_mib: experiment.memory_mib + more_memory_mib,
             image,
+            more_modules,
             inputs: Inputs { items },
         })
     }
@@ -213,15 +221,31 @@ pub fn prepare(
 fn programs(experiment: &Experiment) -> Vec<&'static str> {
     let mut programs = PROGRAMS.to_vec();
     let of_runs = experiment.runs.iter();
-    let of_runs = of_runs.filter_map(|run| workload::program(run.workload));
-    for name in of_runs.flat_map(|name| [name, FRONTROW]) {
-        if !programs.contains(&name) {
-            programs.push(name);
+    for run in of_runs {
+        let of_run = workload::programs(run.workload);
+        // It is measured by `frontrow launch bench`.
+        let measures = (!of_run.is_empty()).then_some(FRONTROW);
+        for name in of_run.into_iter().chain(measures) {
+            if !programs.contains(&name) {
+                programs.push(name);
+            }
         }
     }
     let of_policies = experiment.policies.iter();
     programs.extend(of_policies.flat_map(|policy| policy.programs()));
     programs
+}
+
+/// Modules of the kernel in the guests of `experiment`, besides those of policies and devices.
+fn modules(experiment: &Experiment) -> Vec<String> {
+    let runs = experiment.runs.iter();
+    let mut names: Vec<_> = runs
+        .flat_map(|run| workload::modules(run.workload))
+        .map(|name| (*name).to_owned())
+        .collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// The device as the experiment wants it.
@@ -421,7 +445,8 @@ impl Lab<'_> {
     fn spec(&self, guest: &Name) -> GuestSpec {
         let experiment = &self.request.experiment;
         let Prepared { image, device, .. } = self.prepared;
-        let modules = image.modules(&guest.policy, &device.simflash);
+        let mut modules = image.modules(&guest.policy, &device.simflash);
+        modules.extend(self.prepared.more_modules.iter().cloned());
         GuestSpec {
             seed: guest.seed,
             scale: self.request.scale,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use sys::arch::Arch;
 
 /// Program and the package it comes from.
-const PROGRAMS: [(&str, &str); 21] = [
+const PROGRAMS: [(&str, &str); 23] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("e2image", "e2fsprogs"),
@@ -21,6 +21,8 @@ const PROGRAMS: [(&str, &str); 21] = [
     ("mkfs.xfs", "xfsprogs"),
     ("mkfs.btrfs", "btrfs-progs"),
     ("mkfs.f2fs", "f2fs-tools"),
+    ("mksquashfs", "squashfs-tools"),
+    ("bwrap", "bubblewrap"),
     ("busybox", "busybox-static"),
     ("fio", "fio"),
     ("dmsetup", "dmsetup"),
@@ -42,8 +44,12 @@ const TREES: [(&str, &str); 3] = [
     ("java", "usr/lib/jvm/java-17-openjdk-{arch}/conf"),
 ];
 
-/// Libraries that files in these trees need.
-const TREES_LIBRARIES: [(&str, &[&str]); 1] = [("java", &["libstdc++.so.6"])];
+/// Libraries that a program needs without naming them: files in its tree do, or the C library when
+/// a thread ends.
+const UNNAMED_LIBRARIES: [(&str, &[&str]); 2] = [
+    ("java", &["libstdc++.so.6"]),
+    ("mksquashfs", &["libgcc_s.so.1"]),
+];
 
 /// Program directories of packages.
 const PLACES: [&str; 5] = [
@@ -112,7 +118,10 @@ fn add_program(archive: &mut Archive, arch: Arch, program: &str, root: &Path) ->
     let mut libraries = BTreeMap::new();
     index(root, root, &mut libraries)?;
     let mut missing = elf::needed(&content);
-    for (_, names) in TREES_LIBRARIES.iter().filter(|(name, _)| *name == program) {
+    for (_, names) in UNNAMED_LIBRARIES
+        .iter()
+        .filter(|(name, _)| *name == program)
+    {
         missing.extend(names.iter().map(|&name| name.to_owned()));
     }
     if let Some(loader) = elf::interpreter(&content) {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
+use sys::device::LOOP_MAJOR;
 
 /// `_IOR('v', 1, long)` of `linux/fs.h`; the kernel writes an `int`.
 const FS_IOC_GETVERSION: libc::c_ulong = 0x8008_7601;
@@ -27,6 +28,17 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Whether it is the same file with the same content. Loop devices get new numbers at each boot,
+    /// so files on two of them differ by all but the device.
+    pub fn is_as(&self, other: &Identity) -> bool {
+        let is_loop = |device| libc::major(device) == LOOP_MAJOR;
+        let device = match is_loop(self.device) && is_loop(other.device) {
+            true => self.device,
+            false => other.device,
+        };
+        *self == Identity { device, ..*other }
+    }
+
     /// The identity of an open file.
     ///
     /// # Errors

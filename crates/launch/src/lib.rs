@@ -7,12 +7,14 @@
 //! pages' files.
 
 pub mod calibrate;
+pub mod image;
 pub mod load;
 pub mod metadata;
 pub mod plan;
 pub mod prepare;
 pub mod profile;
 pub mod record;
+pub mod unpack;
 
 mod identity;
 mod latency;
@@ -21,4 +23,4 @@ mod working_set;
 
 pub use identity::Identity;
 pub use latency::Latency;
-pub use working_set::{Dropped, Opened, WorkingSet};
+pub use working_set::{Dropped, Opened, Places, WorkingSet};

@@ -21,6 +21,7 @@ mod memory;
 mod nowait;
 
 pub(crate) use buffer::Map;
+pub(crate) use memory::Watch;
 
 use crate::plan::{Part, Purpose, Request};
 use crate::profile::PAGE_BYTES;

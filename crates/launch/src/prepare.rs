@@ -3,8 +3,9 @@
 
 use crate::latency::Latency;
 use crate::load::{self, Error, Sent, Source};
-use crate::plan::{Joining, Part, Purpose, Request, layout};
+use crate::plan::{DevicePieces, Joining, Part, Purpose, Request, layout};
 use crate::working_set::WorkingSet;
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -26,10 +27,12 @@ pub struct DevicePlan {
     device: Option<File>,
 }
 
-/// Lays out the pages of `set` that are not in memory. `latency` gives a device's table by its
-/// name.
-pub fn prepare(set: &WorkingSet, latency: impl Fn(&str) -> Option<Latency>) -> Vec<DevicePlan> {
-    let plan = |(number, mut on_device): (u64, crate::plan::DevicePieces)| {
+/// Lays out the pieces that lie on each device. `latency` gives a device's table by its name.
+pub fn prepare(
+    devices: BTreeMap<u64, DevicePieces>,
+    latency: impl Fn(&str) -> Option<Latency>,
+) -> Vec<DevicePlan> {
+    let plan = |(number, mut on_device): (u64, DevicePieces)| {
         let name = device_name(number).unwrap_or_default();
         let table = latency(&name);
         let device = open_device(number).ok();
@@ -48,7 +51,7 @@ pub fn prepare(set: &WorkingSet, latency: impl Fn(&str) -> Option<Latency>) -> V
             device,
         }
     };
-    set.by_device().into_iter().map(plan).collect()
+    devices.into_iter().map(plan).collect()
 }
 
 /// Sorts requests of single files into the order of the profile's files. A request's place makes no

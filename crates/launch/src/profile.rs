@@ -80,6 +80,17 @@ pub enum Timing {
     Never,
 }
 
+/// Median times of cold starts on the machine that the profile was recorded on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Nothing was loaded, in microseconds.
+    pub demand_us: u64,
+    /// Loaded with [`Timing::Before`], in microseconds.
+    pub before_us: u64,
+    /// Loaded with [`Timing::Beside`], in microseconds.
+    pub beside_us: u64,
+}
+
 /// The working set of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
@@ -91,6 +102,8 @@ pub struct Profile {
     pub runs: u32,
     /// Time at which to load, relative to the app's start.
     pub timing: Timing,
+    /// Cold starts that `timing` was chosen by; None if it was not measured.
+    pub measured: Option<Measured>,
     /// Files without repetition, in the order in which the start first needed them.
     pub files: Vec<ProfiledFile>,
     /// Metadata of each device; empty if the recorder had only a user's rights.
@@ -141,6 +154,7 @@ impl Profile {
             recorded_s: self.recorded_s,
             runs: self.runs + other.runs,
             timing: self.timing,
+            measured: self.measured,
             metadata: metadata.collect(),
             files,
         }

@@ -59,6 +59,16 @@ pub struct Started {
     pub touched: Touched,
     /// How the app ended if it failed by itself.
     pub failed: Option<ExitStatus>,
+    /// The app did not end by itself: it was asked to, after the limit.
+    pub asked: bool,
+}
+
+/// What the starts of an app have shown.
+pub struct Recorded {
+    /// The pages that all of them touched.
+    pub profile: Profile,
+    /// The app always ended by itself, so its starts can be timed.
+    pub ends: bool,
 }
 
 /// Reasons why there is no profile.
@@ -101,7 +111,7 @@ pub enum Error {
     Interrupted,
 }
 
-/// Runs `watch` for each start of the app, and returns the pages that all starts touched. `watch`
+/// Runs `watch` for each start of the app, and returns what they have in common. `watch`
 /// is [`trace`] or another recorder. `progress` is called with the number of the start that begins,
 /// and their total.
 ///
@@ -112,7 +122,7 @@ pub fn record(
     stop: &AtomicBool,
     mut watch: impl FnMut(&Request) -> Result<Started, Error>,
     mut progress: impl FnMut(u32, u32),
-) -> Result<Profile, Error> {
+) -> Result<Recorded, Error> {
     let journal = just_what_is_needed()?;
     let outcome = all_runs(request, stop, &mut watch, &mut progress);
     if let Some(journal) = journal {
@@ -126,8 +136,9 @@ fn all_runs(
     stop: &AtomicBool,
     watch: &mut impl FnMut(&Request) -> Result<Started, Error>,
     progress: &mut impl FnMut(u32, u32),
-) -> Result<Profile, Error> {
+) -> Result<Recorded, Error> {
     let mut common: Option<Profile> = None;
+    let mut ends = true;
     for run in 0..request.runs.max(1) {
         progress(run, request.runs);
         // Without the right to drop caches a warm start is recorded.
@@ -139,15 +150,17 @@ fn all_runs(
         if let (Some(status), false) = (started.failed, request.failing) {
             return Err(Error::Failed(status));
         }
+        ends &= !started.asked;
         let profile = profile(request, started.touched);
         common = Some(match common {
             None => profile,
             Some(before) => before.intersection(&profile),
         });
     }
-    common
-        .filter(|it| !it.files.is_empty())
-        .ok_or(Error::Nothing)
+    match common {
+        Some(profile) if !profile.files.is_empty() => Ok(Recorded { profile, ends }),
+        _ => Err(Error::Nothing),
+    }
 }
 
 fn profile(request: &Request, touched: Touched) -> Profile {
@@ -159,6 +172,7 @@ fn profile(request: &Request, touched: Touched) -> Profile {
         recorded_s: now.map_or(0, |it| it.as_secs()),
         runs: 1,
         timing: Timing::default(),
+        measured: None,
         files,
         metadata,
     }

@@ -1,6 +1,7 @@
 //! The opened files of a profile: those that are still as recorded, and their missing pages.
 
 use crate::identity::Identity;
+use crate::image::Images;
 use crate::plan::{DevicePieces, Piece, Place};
 use crate::profile::{PAGE_BYTES, Pages, Profile, ProfiledFile};
 use crate::residency;
@@ -43,6 +44,15 @@ pub struct WorkingSet {
     pub profiled_pages: u64,
 }
 
+/// Where the missing pages of a working set lie.
+#[derive(Debug, Default)]
+pub struct Places<'a> {
+    /// Pieces by the device of their file system.
+    pub devices: BTreeMap<u64, DevicePieces>,
+    /// Files none of whose data has a known place: packed ones, such as squashfs's.
+    pub packed: Vec<&'a Opened>,
+}
+
 /// Reasons why a file's pages are not loaded.
 #[derive(Debug)]
 pub enum Dropped {
@@ -67,10 +77,13 @@ impl WorkingSet {
 
     /// Whether a sample of the profile's files is as recorded and wholly in memory. The sample is
     /// spread over the start. It is small, so that a warm start loses no time.
-    pub fn is_warm(profile: &Profile) -> bool {
+    ///
+    /// Images are not looked at: what was unpacked from them is in memory or not.
+    pub fn is_warm(profile: &Profile, images: &Images) -> bool {
         let step = profile.files.len().div_ceil(SAMPLE).max(1);
         let is_there = |file| open(file, &mut false).is_ok_and(|it| it.missing.is_empty());
-        profile.files.iter().step_by(step).all(is_there)
+        let files = profile.files.iter().filter(|it| !images.has(it));
+        files.step_by(step).all(is_there)
     }
 
     fn open_each(files: &[ProfiledFile], mut opened: impl FnMut(&mut Opened)) -> WorkingSet {
@@ -111,26 +124,20 @@ impl WorkingSet {
         self.files.iter().map(|it| count(&it.pages)).sum()
     }
 
-    /// Files with pages to load whose places on a device are not known, and the reason why.
-    pub fn unplaced(&self) -> Vec<(&Path, &'static str)> {
-        let missing = self.files.iter().filter(|it| !it.missing.is_empty());
-        missing
-            .filter_map(|it| Some((it.path.as_path(), unplaced(&it.file)?)))
-            .collect()
-    }
-
-    /// The places of missing pages, by the file system's device. Files without known places are
-    /// left to demand paging.
-    pub fn by_device(&self) -> BTreeMap<u64, DevicePieces> {
+    /// The places of missing pages.
+    pub fn places(&self) -> Places<'_> {
         let mut devices: BTreeMap<u64, DevicePieces> = BTreeMap::new();
+        let mut packed = Vec::new();
         for (number, opened) in self.files.iter().enumerate() {
             if opened.missing.is_empty() {
                 continue;
             }
-            let Ok(layout) = Layout::of(&opened.file, false) else {
+            let layout = Layout::of(&opened.file, false);
+            let extents = layout.map_or_else(|_| Vec::new(), |it| it.written());
+            if extents.is_empty() {
+                packed.push(opened);
                 continue;
-            };
-            let extents = layout.written();
+            }
             let on_device = devices.entry(opened.device).or_default();
             on_device
                 .owned
@@ -139,25 +146,9 @@ impl WorkingSet {
                 on_device.pieces.extend(pieces(*pages, &extents, number));
             }
         }
-        devices
+        Places { devices, packed }
     }
 }
-
-/// Why none of a file's data has a place on a device; None if some has.
-fn unplaced(file: &File) -> Option<&'static str> {
-    let is_placed = |layout: Layout| !layout.written().is_empty();
-    if Layout::of(file, false).is_ok_and(is_placed) {
-        return None;
-    }
-    let magic = rustix::fs::fstatfs(file).map_or(0, |it| it.f_type);
-    Some(match magic {
-        SQUASHFS => "squashfs unpacks it from its image when it is read",
-        _ => "its file system does not tell where it lies",
-    })
-}
-
-/// `SQUASHFS_MAGIC` of include/uapi/linux/magic.h: what Snaps and AppImages are mounted from.
-const SQUASHFS: rustix::fs::FsWord = 0x7371_7368;
 
 /// Requests the first missing pages, at most `most`, and returns their number.
 fn begin(opened: &mut Opened, most: u64) -> u64 {
@@ -190,14 +181,15 @@ fn open(profiled: &ProfiledFile, cold: &mut bool) -> Result<Opened, Dropped> {
         return Err(Dropped::Changed);
     }
     let file = open_quietly(&profiled.path).map_err(Dropped::Unavailable)?;
-    if Identity::of(&file).map_err(Dropped::Unavailable)? != profiled.identity {
+    let identity = Identity::of(&file).map_err(Dropped::Unavailable)?;
+    if !identity.is_as(&profiled.identity) {
         return Err(Dropped::Changed);
     }
     Ok(Opened {
         path: profiled.path.clone(),
         missing: missing(&file, &profiled.pages, cold),
         pages: profiled.pages.clone(),
-        device: profiled.identity.device,
+        device: identity.device,
         file,
     })
 }
@@ -290,10 +282,10 @@ mod tests {
             late: Default::default(),
         };
         let mut set = WorkingSet::open(&[profiled]);
-        assert!(set.unplaced().is_empty(), "it is in memory");
+        assert!(set.places().packed.is_empty(), "it is in memory");
         set.files[0].missing = set.files[0].pages.clone();
-        let reason = "its file system does not tell where it lies";
-        assert_eq!(set.unplaced(), [(file.path(), reason)]);
-        assert!(set.by_device().is_empty());
+        let places = set.places();
+        assert!(places.packed.iter().map(|it| &it.path).eq([file.path()]));
+        assert!(places.devices.is_empty());
     }
 }

@@ -2,7 +2,8 @@
 
 use launch::Identity;
 use launch::profile::{
-    Error, Metadata, PAGE_BYTES, PARTS, Pages, Profile, ProfiledFile, Store, StoreError, Timing,
+    Error, Measured, Metadata, PAGE_BYTES, PARTS, Pages, Profile, ProfiledFile, Store, StoreError,
+    Timing,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -76,6 +77,7 @@ prop_compose! {
         recorded_s in any::<u64>(),
         runs in any::<u32>(),
         timing in prop_oneof![Just(Timing::Before), Just(Timing::Beside), Just(Timing::Never)],
+        measured in proptest::option::of(any::<[u64; 3]>()),
         mut files in proptest::collection::vec(file(), 0..12),
         has_metadata in any::<bool>(),
         blocks in pages(),
@@ -84,7 +86,9 @@ prop_compose! {
         files.retain(|file| paths.insert(file.path.clone()));
         let device = files.first().map(|file| file.identity.device);
         let metadata = device.filter(|_| has_metadata).map(|device| Metadata { device, pages: blocks });
-        Profile { command, recorded_s, runs, timing, files, metadata: metadata.into_iter().collect() }
+        let measured = measured.map(|[demand_us, before_us, beside_us]| Measured { demand_us, before_us, beside_us });
+        let metadata = metadata.into_iter().collect();
+        Profile { command, recorded_s, runs, timing, measured, files, metadata }
     }
 }
 
@@ -157,11 +161,28 @@ proptest! {
         prop_assert_eq!(seen, all.collect());
     }
 
+    /// A profile of the version before has no measured starts.
+    #[test]
+    fn what_version_3_wrote_is_read(profile in profile()) {
+        let profile = Profile { measured: None, ..profile };
+        let mut bytes = profile.encode();
+        bytes.truncate(bytes.len() - 8);
+        let text = profile.command.len();
+        let numbers = [profile.recorded_s, profile.runs.into(), profile.timing as u64];
+        // Each number takes a byte for seven bits.
+        let length = |number: u64| (64 - (number | 1).leading_zeros() as usize).div_ceil(7);
+        let at = 10 + 1 + text + usize::from(text > 127);
+        let measured = at + numbers.map(length).iter().sum::<usize>();
+        prop_assert_eq!(bytes.remove(measured), 0);
+        bytes[8] = 3;
+        prop_assert_eq!(Profile::decode(&sealed(bytes)).unwrap(), profile);
+    }
+
     #[test]
     fn the_intersection_is_what_both_have(one in pages(), other in pages()) {
         let has = |all: &[Pages], page| all.iter().any(|it| (it.first..it.end()).contains(&page));
         let of = |pages: &[Pages]| Profile {
-            command: String::new(), recorded_s: 0, runs: 1, timing: Timing::Before,
+            command: String::new(), recorded_s: 0, runs: 1, timing: Timing::Before, measured: None,
             files: vec![ProfiledFile {
                 path: "/a".into(),
                 identity: Identity { device: 1, inode: 1, generation: 0, size_bytes: 1 << 40, mtime_s: 0, mtime_ns: 0 },
@@ -315,6 +336,7 @@ fn empty() -> Profile {
         recorded_s: 1,
         runs: 1,
         timing: Timing::Before,
+        measured: None,
         files: Vec::new(),
         metadata: Vec::new(),
     }

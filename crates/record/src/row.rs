@@ -23,7 +23,7 @@ pub struct Row {
     /// The value in `unit`.
     pub value: f64,
     /// Distribution that the value comes from, in nanoseconds whatever `unit` is; None without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(flatten, deserialize_with = "crate::histogram::of_row")]
     pub histogram: Option<Histogram>,
     /// Values whose mean the figure is; None unless their order matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]

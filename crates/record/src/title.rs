@@ -41,6 +41,7 @@ pub fn experiment(result: &ResultFile) -> String {
         "overhead" => "What a request costs, by scheduler",
         "ablation" => "What each promotion does alone",
         "programs" => "How Python, SQLite and Java start",
+        "packages" => "How Flatpaks, Snaps and overlayfs apps start",
         "iopro" => "What a recording costs the requests",
         crate::command::ON_ONES_OWN => "How long file operations take",
         other => return format!("{other} on {}", result.device),

@@ -46,6 +46,30 @@ macro_rules! workloads {
                 Workload::new("Java lists a keystore, cold, loaded and not")
                 .words("start Java and list a keystore").headline("loaded_over_demand")
                 .without_total().only_in_the_lab();
+            "sqlite3-flatpak": programs::packed(Program::Sqlite, Package::Flatpak),
+                Workload::new("SQLite scans a table, cold, in a Flatpak's sandbox")
+                .words("start SQLite's shell in a Flatpak's sandbox")
+                .headline("loaded_over_demand").without_total().only_in_the_lab();
+            "sqlite3-snap-lzo": programs::packed(Program::Sqlite, Package::Snap("lzo")),
+                Workload::new("SQLite scans a table, cold, from a Snap packed by lzo")
+                .words("start SQLite's shell from a Snap packed by lzo")
+                .headline("loaded_over_demand").without_total().only_in_the_lab();
+            "sqlite3-snap-xz": programs::packed(Program::Sqlite, Package::Snap("xz")),
+                Workload::new("SQLite scans a table, cold, from a Snap packed by xz")
+                .words("start SQLite's shell from a Snap packed by xz")
+                .headline("loaded_over_demand").without_total().only_in_the_lab();
+            "sqlite3-snap-zstd": programs::packed(Program::Sqlite, Package::Snap("zstd")),
+                Workload::new("SQLite scans a table, cold, from a Snap packed by zstd")
+                .words("start SQLite's shell from a Snap packed by zstd")
+                .headline("loaded_over_demand").without_total().only_in_the_lab();
+            "sqlite3-overlay": programs::packed(Program::Sqlite, Package::Overlay),
+                Workload::new("SQLite scans a table, cold, from an overlayfs")
+                .words("start SQLite's shell from an overlayfs")
+                .headline("loaded_over_demand").without_total().only_in_the_lab();
+            "python-snap-xz": programs::packed(Program::Python, Package::Snap("xz")),
+                Workload::new("Python imports its modules, cold, from a Snap packed by xz")
+                .words("start Python from a Snap packed by xz")
+                .headline("loaded_over_demand").without_total().only_in_the_lab();
             "gallery": front::gallery::GALLERY, Workload::new("an album is opened: 50 photos become thumbnails")
                 .words("open an album: photos become thumbnails").operations(&["response"])
                 .headline("response_mean_ms");

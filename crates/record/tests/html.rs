@@ -169,7 +169,7 @@ prop_compose! {
     ) -> Histogram {
         buckets_ns.sort_unstable();
         buckets_ns.dedup_by_key(|(latency_ns, _)| *latency_ns);
-        Histogram { buckets_ns }
+        Histogram::new(buckets_ns)
     }
 }
 

@@ -60,14 +60,14 @@ pub enum Action {
         /// Number of bytes; 0 for all up to the end of the file.
         bytes: u64,
         /// Its flags, `SYNC_FILE_RANGE_…`.
-        flags: u32,
+        flags: u8,
     },
     /// Reserves, frees or zeroes a range of a file, as fallocate(2).
     Allocate {
         /// Handle of the file.
         handle: u32,
         /// Its mode, of `FALLOC_FL_…`.
-        mode: u32,
+        mode: u8,
         /// Offset in the file of the first byte.
         offset: u64,
         /// Number of bytes.

@@ -311,14 +311,14 @@ impl Player<'_> {
                 offset,
                 bytes,
                 flags,
-            } => sync_range(&*self.file(handle)?, (offset, bytes), flags).map(|()| 0),
+            } => sync_range(&*self.file(handle)?, (offset, bytes), flags.into()).map(|()| 0),
             Action::Allocate {
                 handle,
                 mode,
                 offset,
                 bytes,
             } => {
-                let mode = FallocateFlags::from_bits_retain(mode);
+                let mode = FallocateFlags::from_bits_retain(mode.into());
                 match fallocate(&*self.file(handle)?, mode, offset, bytes) {
                     // This file system cannot allocate in this way, and the trace's could.
                     Err(Errno::OPNOTSUPP) => Err(io::Error::from_raw_os_error(libc::EINVAL)),

@@ -390,37 +390,30 @@ fn decimal(text: &str) -> Option<u64> {
 
 /// `1.25` s → 1,250,000,000 ns, exactly; digits below the nanosecond are dropped.
 fn seconds(text: &str) -> Option<u64> {
-    let point = text.bytes().position(|it| it == b'.');
-    let (whole, part) = match point {
-        Some(at) => (&text[..at], &text[at + 1..]),
-        None => (text, ""),
+    let bytes = text.as_bytes();
+    let digit = |at: usize| {
+        let digit = bytes.get(at)?.wrapping_sub(b'0');
+        (digit <= 9).then_some(u64::from(digit))
     };
-    let whole_ns = decimal(whole)?.checked_mul(1_000_000_000)?;
-    let kept = part.len().min(9);
-    let rest = part.as_bytes().get(kept..)?;
-    if !rest.iter().all(u8::is_ascii_digit) {
-        return None;
+    let (mut whole, mut at) = (digit(0)?, 1);
+    while let Some(digit) = digit(at) {
+        whole = whole.checked_mul(10)?.checked_add(digit)?;
+        at += 1;
     }
-    let part_ns = match part.get(..kept)? {
-        "" => 0,
-        digits => decimal(digits)? * UNIT_NS[kept],
-    };
-    whole_ns.checked_add(part_ns)
+    let mut part_ns = 0;
+    if bytes.get(at) == Some(&b'.') {
+        at += 1;
+        let mut unit_ns = 100_000_000;
+        while let Some(digit) = digit(at) {
+            part_ns += digit * unit_ns;
+            unit_ns /= 10;
+            at += 1;
+        }
+    }
+    let whole_ns = whole.checked_mul(1_000_000_000)?;
+    let all_ns = whole_ns.checked_add(part_ns)?;
+    (at == bytes.len()).then_some(all_ns)
 }
-
-/// Nanoseconds of the last digit after the point, by the number of these digits.
-const UNIT_NS: [u64; 10] = [
-    1_000_000_000,
-    100_000_000,
-    10_000_000,
-    1_000_000,
-    100_000,
-    10_000,
-    1000,
-    100,
-    10,
-    1,
-];
 
 /// An operation of sectors.
 fn of_sectors(

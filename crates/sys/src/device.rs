@@ -4,6 +4,7 @@
 //! The kernel's description of devices is read below a root directory. It is `/` on a running
 //! system, and tests have trees of their own.
 
+mod backing;
 mod crypt;
 mod discard;
 mod extents;
@@ -16,6 +17,7 @@ mod queue;
 mod resolve;
 mod statistics;
 
+pub use backing::{Backing, LOOP_MAJOR, backing, backings};
 pub use crypt::Encryption;
 pub use discard::discard;
 pub use extents::{Extent, Layout, State};

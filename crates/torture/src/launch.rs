@@ -82,6 +82,7 @@ fn profile(volume: &Volume) -> Outcome<Profile> {
         recorded_s: 0,
         runs: 1,
         timing: Timing::Before,
+        measured: None,
         files,
         metadata: Vec::new(),
     })
@@ -112,7 +113,7 @@ fn load(bed: &TestBed, profile: &Profile, joining: &Joining, most: usize) -> Out
     crate::test_bed::drop_caches()?;
     let set = WorkingSet::open(&profile.files);
     require(set.dropped.is_empty(), || format!("{:?}", set.dropped))?;
-    let mut devices = set.by_device().into_values();
+    let mut devices = set.places().devices.into_values();
     let on_device = DevicePieces {
         readable: true,
         ..devices.next().unwrap_or_default()

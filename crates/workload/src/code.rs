@@ -5,8 +5,9 @@ use crate::calibrate;
 use crate::device;
 use crate::direct::{Direction, Order};
 use crate::footprint::Footprint;
+use crate::package::Package;
 use crate::price::{self, Price};
-use crate::programs::{self, Program};
+use crate::programs::{self, App, Program};
 use crate::sizes::Sizes;
 use crate::stage::{Foreground, RunContext};
 use crate::{RunRequest, aged, camera, front, install, launch, load, loading, micro};
@@ -33,7 +34,7 @@ pub(crate) enum Start {
     /// A foreground in its own directory, beside any load.
     App(fn(&RunRequest, &RunContext) -> Box<dyn Foreground>),
     /// The same for a program of Debian's.
-    Program(Program),
+    Program(App),
     /// Requests to the bare device.
     Requests(device::Plan),
     /// Requests of all sizes to the bare device.

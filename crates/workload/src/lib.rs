@@ -29,6 +29,7 @@ mod loading;
 mod memcg;
 mod meter;
 mod micro;
+mod package;
 mod phone;
 mod pieces;
 mod price;
@@ -172,12 +173,19 @@ pub fn tells_layers(workload: &Workload) -> bool {
     Code::of(workload).tells_layers
 }
 
-/// Program of Debian that `workload` starts, by its name in the lab's guests. None for other
-/// workloads.
-pub fn program(workload: &Workload) -> Option<&'static str> {
+/// Programs of Debian that `workload` needs, by their names in the lab's guests; empty for most.
+pub fn programs(workload: &Workload) -> Vec<&'static str> {
     match Code::of(workload).start {
-        Start::Program(program) => Some(program.name()),
-        _ => None,
+        Start::Program(app) => app.programs(),
+        _ => Vec::new(),
+    }
+}
+
+/// Modules of the kernel that `workload` needs in the lab's guests; empty for most.
+pub fn modules(workload: &Workload) -> &'static [&'static str] {
+    match Code::of(workload).start {
+        Start::Program(app) => app.modules(),
+        _ => &[],
     }
 }
 
@@ -230,7 +238,7 @@ fn run_sized(request: &mut RunRequest, sizes: Sizes) -> Result<Vec<Measurement>,
     };
     let mut foreground: Box<dyn Foreground> = match Code::of(request.run.workload).start {
         Start::App(start) => start(request, &context),
-        Start::Program(program) => Box::new(Starts::new(&context, program)),
+        Start::Program(app) => Box::new(Starts::new(&context, app)),
         Start::Price(price) => return price::perform(request, &context, &loads, price),
         Start::Requests(plan) => {
             let place = Place::of(request);

@@ -60,6 +60,7 @@ impl Installed {
                 recorded_s: 0,
                 runs: 1,
                 timing: Timing::Before,
+                measured: None,
                 files,
                 // New metadata are in memory anyway: the journal keeps them.
                 metadata: Vec::new(),
@@ -126,7 +127,7 @@ impl Installed {
         let set = WorkingSet::open_and_begin(&self.profile.files);
         let files: Vec<&File> = set.files.iter().map(|it| &it.file).collect();
         let mut requests: Vec<Request> = Vec::new();
-        for mut on_device in set.by_device().into_values() {
+        for mut on_device in set.places().devices.into_values() {
             on_device.readable = device.is_some();
             requests.extend(layout(on_device, joining));
         }

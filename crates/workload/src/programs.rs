@@ -7,6 +7,7 @@ use crate::background::Background;
 use crate::code::{Code, Start};
 use crate::layout::settle;
 use crate::meter::Meter;
+use crate::package::{Package, Unpacked};
 use crate::sqlite;
 use crate::stage::{Foreground, RunContext};
 use serde::Deserialize;
@@ -121,15 +122,42 @@ impl Program {
     }
 }
 
-/// The code of a workload that starts `program`.
+/// A program, and how it comes to its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct App {
+    program: Program,
+    package: Package,
+}
+
+impl App {
+    /// Debian's programs that a guest needs for it.
+    pub(crate) fn programs(self) -> Vec<&'static str> {
+        [&[self.program.name()], self.package.programs()].concat()
+    }
+
+    /// Modules of the kernel that a guest needs for it.
+    pub(crate) fn modules(self) -> &'static [&'static str] {
+        self.package.modules()
+    }
+}
+
+/// The code of a workload that starts `program` from files.
 pub(crate) const fn code(program: Program) -> Code {
-    Code::new(Start::Program(program), sqlite::footprint)
+    packed(program, Package::Files)
+}
+
+/// The code of a workload that starts `program` as it comes in `package`.
+pub(crate) const fn packed(program: Program, package: Package) -> Code {
+    Code::new(Start::Program(App { program, package }), sqlite::footprint)
 }
 
 /// A program on the file system under test.
 pub(crate) struct Starts {
     program: Program,
+    package: Package,
     directory: PathBuf,
+    /// The app's files as they are packed; None before they are.
+    unpacked: Option<Unpacked>,
     starts: u64,
     times: Option<Times>,
 }
@@ -145,23 +173,34 @@ struct Times {
 }
 
 impl Starts {
-    pub(crate) fn new(context: &RunContext, program: Program) -> Self {
+    pub(crate) fn new(context: &RunContext, app: App) -> Self {
         Starts {
-            program,
+            program: app.program,
+            package: app.package,
+            unpacked: None,
             directory: context.directory.clone(),
             starts: context.sizes.program_starts,
             times: None,
         }
     }
 
+    /// Directory of the app's files.
+    fn root(&self) -> PathBuf {
+        let files = || self.package.source(&self.directory);
+        self.unpacked
+            .as_ref()
+            .map_or_else(files, |it| it.root.clone())
+    }
+
     fn binary(&self) -> PathBuf {
-        let place = self.directory.join(self.program.place());
-        place.join(self.program.name())
+        self.root()
+            .join(self.program.place())
+            .join(self.program.name())
     }
 
     fn install(&self) -> Result<(), Error> {
         for (tree, place) in self.program.trees() {
-            copy_tree(Path::new(tree), &self.directory.join(place))?;
+            copy_tree(Path::new(tree), &self.root().join(place))?;
         }
         copy(&Path::new("/bin").join(self.program.name()), &self.binary())
     }
@@ -185,7 +224,11 @@ impl Starts {
     /// Runs `frontrow launch` with `words`, followed by the program and its arguments.
     fn launch_program(&self, words: &[&str]) -> Result<Vec<u8>, Error> {
         let binary = self.binary();
-        let own = [binary.as_os_str()];
+        let wrapper = self.unpacked.iter().flat_map(|it| &it.wrapper);
+        let own: Vec<&OsStr> = wrapper
+            .map(OsStr::new)
+            .chain([binary.as_os_str()])
+            .collect();
         let arguments = self.program.arguments().iter().map(OsStr::new);
         let words = ["launch"].iter().chain(words).map(OsStr::new);
         self.run(Path::new(FRONTROW), words.chain(own).chain(arguments))
@@ -201,8 +244,8 @@ impl Starts {
             .args(words)
             .current_dir(&self.directory)
             .env("HOME", &self.directory)
-            .env("PYTHONHOME", self.directory.join("usr"))
-            .env("LD_LIBRARY_PATH", self.directory.join("lib"))
+            .env("PYTHONHOME", self.root().join("usr"))
+            .env("LD_LIBRARY_PATH", self.root().join("lib"))
             .stdin(Stdio::null())
             .output()
             .map_err(|source| Error::io("start", program, source))?;
@@ -223,15 +266,17 @@ impl Foreground for Starts {
     fn prepare(&mut self) -> Result<(), Error> {
         self.install()?;
         self.start_first()?;
+        self.unpacked = Some(self.package.pack(&self.directory)?);
         settle(&self.directory)?;
         self.launch(&["calibrate", "--json", "."])?;
-        self.launch_program(&["record", "--"])?;
+        self.launch_program(&["record", "--name", "app", "--tries", "0", "--"])?;
         settle(&self.directory)
     }
 
     fn measure(&mut self, _: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
         let starts = self.starts.to_string();
-        let printed = self.launch_program(&["bench", "--json", "--runs", &starts])?;
+        let printed =
+            self.launch_program(&["bench", "--name", "app", "--json", "--runs", &starts])?;
         let times = serde_json::from_slice(&printed).map_err(|error| Error::Program {
             path: FRONTROW.into(),
             reason: format!("its times are no times: {error}"),

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::print::{json, print_text};
 use crate::progress::left;
 use ::launch::WorkingSet;
-use ::launch::profile::{Profile, Store, Timing};
+use ::launch::profile::{Measured, Profile, Store, Timing};
 use ::launch::residency::{drop_caches, forget};
 use serde_json::json;
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ pub struct Bench {
     /// Number of starts of each kind
     #[arg(long, default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// Save the fastest kind in the profile, so that the app starts that way
+    /// Save the kind that is clearly fastest in the profile, so that the app starts that way
     #[arg(long)]
     keep: bool,
     /// Print JSON
@@ -79,12 +79,7 @@ pub fn run(args: &Bench) -> Result<(), Failure> {
     for run in 0..args.runs {
         let left = left(began.elapsed(), u64::from(run), u64::from(args.runs));
         eprintln!("[{}/{}] {name}{left}", run + 1, args.runs);
-        // Alternate, so that drift affects all kinds alike.
-        for (kind, times) in COLD.iter().zip(&mut cold) {
-            make_cold(&profile)?;
-            times.push(start(kind, &name, &args.command)?);
-            go_on(&stop)?;
-        }
+        cold_round(&profile, &name, &args.command, &stop, &mut cold)?;
         for (kind, times) in WARM.iter().zip(&mut warm) {
             times.push(start(kind, &name, &args.command)?);
             go_on(&stop)?;
@@ -96,8 +91,7 @@ pub fn run(args: &Bench) -> Result<(), Failure> {
     );
     let (cold, warm) = (cold.map(median), warm.map(median));
     if args.keep {
-        let fastest = (0..COLD.len()).min_by_key(|&kind| cold[kind]);
-        profile.timing = COLD[fastest.unwrap_or_default()].timing;
+        keep(&mut profile, &cold, &cold_spread);
         store.write(&name, &profile)?;
     }
     match args.json {
@@ -107,6 +101,107 @@ pub fn run(args: &Bench) -> Result<(), Failure> {
                 + &in_words("warm", &WARM, &warm, &warm_spread)),
         ),
     }
+}
+
+/// Measures cold starts of an app that ends by itself, and keeps the kind that gains. `tries` is the
+/// number of starts of each kind.
+///
+/// # Errors
+/// The app failed or could not be started, or a signal interrupted.
+pub fn measure(
+    profile: &mut Profile,
+    name: &str,
+    command: &[OsString],
+    tries: u32,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let mut cold: [Vec<Duration>; 3] = Default::default();
+    for _ in 0..tries {
+        cold_round(profile, name, command, stop, &mut cold)?;
+    }
+    let spreads = cold.each_ref().map(|it| spread(it));
+    keep(profile, &cold.map(median), &spreads);
+    Ok(())
+}
+
+/// One cold start of each kind. They alternate, so that drift affects all kinds alike.
+fn cold_round(
+    profile: &Profile,
+    name: &str,
+    command: &[OsString],
+    stop: &AtomicBool,
+    times: &mut [Vec<Duration>; 3],
+) -> Result<(), Failure> {
+    for (kind, times) in COLD.iter().zip(times) {
+        make_cold(profile)?;
+        times.push(start(kind, name, command)?);
+        go_on(stop)?;
+    }
+    Ok(())
+}
+
+/// Saves the medians of [`COLD`] in the profile, and the kind that is clearly faster than by demand.
+/// Loading costs memory, and a warm start some milliseconds, so without a gain nothing is loaded.
+fn keep(profile: &mut Profile, medians: &[Duration; 3], spreads: &[Duration; 3]) {
+    let [demand_us, before_us, beside_us] = medians.map(|it| it.as_micros() as u64);
+    profile.measured = Some(Measured {
+        demand_us,
+        before_us,
+        beside_us,
+    });
+    let gains = |kind: &usize| is_gain(medians, spreads, *kind);
+    let fastest = (1..COLD.len())
+        .filter(gains)
+        .min_by_key(|&kind| medians[kind]);
+    profile.timing = COLD[fastest.unwrap_or_default()].timing;
+}
+
+/// Whether starts of this kind are faster than by demand, by more than starts of one kind differ
+/// among themselves.
+fn is_gain(medians: &[Duration], spreads: &[Duration], kind: usize) -> bool {
+    medians[kind] + spreads[0].max(spreads[kind]) < medians[0]
+}
+
+/// A sentence on what was measured, and what follows from it.
+pub fn whether_it_gains(profile: &Profile) -> String {
+    let Some(measured) = profile.measured else {
+        return "Whether loading gains was not measured: `frontrow launch bench --keep` does it."
+            .to_owned();
+    };
+    let ms = |us: u64| us as f64 / 1e3;
+    let decided = match profile.timing {
+        Timing::Never => "does not gain clearly, so nothing is loaded",
+        Timing::Before => "gains most before the start, and is done then",
+        Timing::Beside => "gains most beside the start, and is done then",
+    };
+    format!(
+        "Cold starts took {:.1} ms by demand, {:.1} loaded before and {:.1} beside: loading {decided}.",
+        ms(measured.demand_us),
+        ms(measured.before_us),
+        ms(measured.beside_us)
+    )
+}
+
+/// Name in JSON.
+pub fn timing_name(timing: Timing) -> &'static str {
+    match timing {
+        Timing::Before => "before",
+        Timing::Beside => "beside",
+        Timing::Never => "never",
+    }
+}
+
+/// Medians of cold starts; null if they were not measured.
+pub fn measured_as_json(profile: &Profile) -> serde_json::Value {
+    let ms = |us: u64| us as f64 / 1e3;
+    let values = |measured: Measured| {
+        json!({
+            "demand_ms": ms(measured.demand_us),
+            "before_ms": ms(measured.before_us),
+            "beside_ms": ms(measured.beside_us),
+        })
+    };
+    profile.measured.map_or(serde_json::Value::Null, values)
 }
 
 fn go_on(stop: &AtomicBool) -> Result<(), Failure> {
@@ -233,6 +328,35 @@ mod tests {
         );
         assert!(busy.contains("-37.5 %  loaded, then started\n"), "{busy}");
         assert!(busy.contains("end other programs"), "{busy}");
+    }
+
+    #[test]
+    fn what_does_not_gain_clearly_is_not_loaded() {
+        let ms = Duration::from_millis;
+        let mut profile = Profile {
+            command: "app".to_owned(),
+            recorded_s: 0,
+            runs: 1,
+            timing: Timing::default(),
+            measured: None,
+            files: Vec::new(),
+            metadata: Vec::new(),
+        };
+        let mut kept = |medians: [u64; 3], spreads: [u64; 3]| {
+            keep(&mut profile, &medians.map(ms), &spreads.map(ms));
+            (profile.timing, whether_it_gains(&profile))
+        };
+        let (timing, said) = kept([800, 500, 490], [20, 20, 20]);
+        assert_eq!(timing, Timing::Beside);
+        assert!(
+            said.contains("800.0 ms by demand, 500.0 loaded before"),
+            "{said}"
+        );
+        // The faster one is unclear, so the other gains most.
+        assert_eq!(kept([800, 500, 490], [20, 20, 400]).0, Timing::Before);
+        let (timing, said) = kept([800, 790, 805], [20, 5, 5]);
+        assert_eq!(timing, Timing::Never);
+        assert!(said.contains("nothing is loaded"), "{said}");
     }
 
     #[test]

@@ -2,11 +2,11 @@
 //! root), otherwise by ptrace.
 
 use ::iopro::capture::{self, Background, What as Whose};
-use ::iopro::event::{CallExit, CallKind, Event, FileId, ThreadInfo, What};
+use ::iopro::event::{CallExit, CallKind, Dev, Event, FileId, Io, Op, ThreadInfo, What};
 use ::iopro::recording::Reader;
 use ::launch::profile::PAGE_BYTES;
 use ::launch::record::{Error, Request, Started, Touched, supervise, trace};
-use ::sys::device::shown_at;
+use ::sys::device::{LOOP_MAJOR, backing, shown_at};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::ops::Range;
@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use sys::PathError;
+
+/// Unit of a bio's place.
+const SECTOR_BYTES: u64 = 512;
 
 /// Source of the recorded accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,20 +75,27 @@ fn by_iopro(request: &Request, stop: &AtomicBool) -> Result<Started, capture::Er
     running.finish()?;
     let reader =
         Reader::open(recording.path()).map_err(|error| failed(std::io::Error::other(error)))?;
-    let (app, failed_with) = app?;
+    let (app, ended) = app?;
     let mut start = Start::of(app);
     for event in reader.events() {
         start.see(&event.map_err(&failed)?);
     }
     Ok(Started {
         touched: start.touched(),
-        failed: failed_with,
+        failed: ended.failed,
+        asked: ended.asked,
     })
 }
 
-/// Starts the app, asks it to end after the limit, and returns its process id and how it ended if it
-/// failed by itself.
-fn run(request: &Request, stop: &AtomicBool) -> Result<(u32, Option<ExitStatus>), capture::Error> {
+/// End of the app.
+struct Ended {
+    /// Its status if it failed by itself.
+    failed: Option<ExitStatus>,
+    asked: bool,
+}
+
+/// Starts the app, asks it to end after the limit, and returns its process id and how it ended.
+fn run(request: &Request, stop: &AtomicBool) -> Result<(u32, Ended), capture::Error> {
     let name = request.command.first().cloned().unwrap_or_default();
     let failed = |source| capture::Error::Command {
         command: name.to_string_lossy().into_owned(),
@@ -103,7 +113,8 @@ fn run(request: &Request, stop: &AtomicBool) -> Result<(u32, Option<ExitStatus>)
     });
     let (status, asked) = waited.map_err(&failed)?;
     let status = status.map_err(&failed)?;
-    Ok((id, (!asked && !status.success()).then_some(status)))
+    let failed = (!asked && !status.success()).then_some(status);
+    Ok((id, Ended { failed, asked }))
 }
 
 /// Data gathered from the events of a start.
@@ -113,7 +124,7 @@ struct Start {
     /// Thread ids of the app's processes.
     threads: HashSet<u32>,
     names: HashMap<FileId, PathBuf>,
-    /// Accessed ranges of files, in order of access.
+    /// Accessed bytes of files, and of block devices that may be images, in order of access.
     files: Vec<(FileId, Range<u64>)>,
     /// Pages that were not in memory.
     added: Vec<(FileId, Range<u64>)>,
@@ -145,6 +156,7 @@ impl Start {
                 let pages = run.index..run.index + u64::from(run.pages);
                 self.added.push((run.file, pages));
             }
+            What::Queue(queue) if is_app => self.read_device(&queue.io),
             _ => {}
         }
     }
@@ -163,8 +175,16 @@ impl Start {
             _ => 0,
         };
         if let (Some(file), Some(begin), 1..) = (call.file, call.offset_bytes, bytes) {
-            let pages = begin / PAGE_BYTES..(begin + bytes).div_ceil(PAGE_BYTES);
-            self.files.push((file, pages));
+            self.files.push((file, begin..begin + bytes));
+        }
+    }
+
+    /// A file system on a loop device reads its image where the app reads a file.
+    fn read_device(&mut self, io: &Io) {
+        if io.op == Op::Read && io.dev.major() == LOOP_MAJOR {
+            let begin = io.sector * SECTOR_BYTES;
+            self.files
+                .push((disk(io.dev), begin..begin + u64::from(io.bytes)));
         }
     }
 
@@ -185,26 +205,73 @@ impl Start {
 
     fn touched(self) -> Touched {
         let mut touched = Touched::default();
-        let mut paths: HashMap<FileId, Option<PathBuf>> = HashMap::new();
+        let mut places: HashMap<FileId, Option<Place>> = HashMap::new();
         let (blocks, added): (Vec<_>, Vec<_>) = self
             .added
             .into_iter()
             .partition(|(file, _)| file.is_block_device());
         let copied = added
             .into_iter()
-            .filter(|(file, _)| self.copied.contains(file));
-        for (file, pages) in self.files.into_iter().chain(copied) {
-            let path = paths
-                .entry(file)
-                .or_insert_with(|| found(file, self.names.get(&file)?));
-            if let Some(path) = path {
-                touched.pages(path.clone(), pages);
+            .filter(|(file, _)| self.copied.contains(file))
+            .map(|(file, pages)| (file, pages.start * PAGE_BYTES..pages.end * PAGE_BYTES));
+        for (file, bytes) in self.files.into_iter().chain(copied) {
+            let place = places.entry(file).or_insert_with(|| {
+                let named = || found(file, self.names.get(&file)?).map(Place::whole);
+                image(file).or_else(named)
+            });
+            if let Some(place) = place {
+                touched.pages(place.path.clone(), place.pages(&bytes));
             }
         }
+        // Of a file system in an image, these are read from the image.
+        let blocks = blocks
+            .into_iter()
+            .filter(|(device, _)| image(*device).is_none());
         for (device, pages) in blocks {
             touched.metadata(number(device), pages);
         }
         touched
+    }
+}
+
+/// The file that has a file's or a block device's data.
+struct Place {
+    path: PathBuf,
+    /// Offset of the data in the file.
+    offset_bytes: u64,
+}
+
+impl Place {
+    fn whole(path: PathBuf) -> Place {
+        Place {
+            path,
+            offset_bytes: 0,
+        }
+    }
+
+    fn pages(&self, bytes: &Range<u64>) -> Range<u64> {
+        let place = |at| self.offset_bytes + at;
+        place(bytes.start) / PAGE_BYTES..place(bytes.end).div_ceil(PAGE_BYTES)
+    }
+}
+
+/// The image whose pages a loop device reads; None for other files and devices, and for a loop
+/// device that reads past the page cache.
+fn image(file: FileId) -> Option<Place> {
+    let device = file.is_block_device().then_some(file.dev)?;
+    let image = backing(Path::new("/"), (device.major(), device.minor()))?;
+    (!image.direct).then_some(Place {
+        path: image.file,
+        offset_bytes: image.offset_bytes,
+    })
+}
+
+/// A disk as a file.
+fn disk(dev: Dev) -> FileId {
+    FileId {
+        dev,
+        inode: 0,
+        generation: 0,
     }
 }
 

@@ -1,5 +1,6 @@
 //! `frontrow launch plan`: shows the planned reads of an app's start.
 
+use super::bench::{measured_as_json, timing_name, whether_it_gains};
 use super::{latency, profile_name};
 use crate::exit::Failure;
 use crate::print::{json, plain, print_text};
@@ -9,6 +10,7 @@ use ::launch::prepare::{DevicePlan, prepare};
 use ::launch::profile::{PAGE_BYTES, Profile, Store};
 use serde_json::json;
 use std::ffi::OsString;
+use std::path::Path;
 
 /// Number of rows of the map.
 const ROWS: usize = 24;
@@ -36,14 +38,16 @@ pub fn run(args: &Plan) -> Result<(), Failure> {
     for file in &mut set.files {
         file.missing = file.pages.clone();
     }
-    let plans = prepare(&set, |device| latency(&store, device));
+    let places = set.places();
+    let packed: Vec<&Path> = places.packed.iter().map(|it| it.path.as_path()).collect();
+    let plans = prepare(places.devices, |device| latency(&store, device));
     match args.json {
-        true => print_text(&json(&as_json(&set, &plans))?),
-        false => print_text(&plain(&in_words(&profile, &set, &plans))),
+        true => print_text(&json(&as_json(&profile, &set, &packed, &plans))?),
+        false => print_text(&plain(&in_words(&profile, &set, &packed, &plans))),
     }
 }
 
-fn in_words(profile: &Profile, set: &WorkingSet, plans: &[DevicePlan]) -> String {
+fn in_words(profile: &Profile, set: &WorkingSet, packed: &[&Path], plans: &[DevicePlan]) -> String {
     let mut text = format!(
         "{}: {} pages ({:.1} MB) of {} files, touched by each of {} starts\n",
         sys::plain::name(&profile.command),
@@ -52,14 +56,18 @@ fn in_words(profile: &Profile, set: &WorkingSet, plans: &[DevicePlan]) -> String
         profile.files.len(),
         profile.runs
     );
+    text += &format!("{}\n", whether_it_gains(profile));
     for (path, _) in &set.dropped {
         text += &format!(
             "not loaded, changed since or gone: {}\n",
             sys::plain::path(path)
         );
     }
-    for (path, reason) in set.unplaced() {
-        text += &format!("not loaded, {reason}: {}\n", sys::plain::path(path));
+    if !packed.is_empty() {
+        text += &format!(
+            "{} files lie in no place of a device, as in a Snap: threads unpack them ahead\n",
+            packed.len()
+        );
     }
     for plan in plans {
         let Sums {
@@ -83,7 +91,12 @@ fn in_words(profile: &Profile, set: &WorkingSet, plans: &[DevicePlan]) -> String
     text
 }
 
-fn as_json(set: &WorkingSet, plans: &[DevicePlan]) -> serde_json::Value {
+fn as_json(
+    profile: &Profile,
+    set: &WorkingSet,
+    packed: &[&Path],
+    plans: &[DevicePlan],
+) -> serde_json::Value {
     let devices = plans.iter().map(|plan| {
         let sums = sums(&plan.requests);
         json!({
@@ -95,10 +108,12 @@ fn as_json(set: &WorkingSet, plans: &[DevicePlan]) -> serde_json::Value {
         })
     });
     json!({
+        "timing": timing_name(profile.timing),
+        "measured": measured_as_json(profile),
         "profiled_pages": set.profiled_pages,
         "valid_pages": set.valid_pages(),
         "dropped": set.dropped.iter().map(|(path, _)| path).collect::<Vec<_>>(),
-        "unplaced": set.unplaced().iter().map(|(path, _)| path).collect::<Vec<_>>(),
+        "unplaced": packed,
         "devices": devices.collect::<Vec<_>>(),
     })
 }

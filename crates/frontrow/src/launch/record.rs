@@ -1,5 +1,6 @@
 //! `frontrow launch record`: records the pages of an app's start.
 
+use super::bench::{measure, measured_as_json, timing_name, whether_it_gains};
 use super::capture::Watcher;
 use super::profile_name;
 use crate::bench::catch_signals;
@@ -23,6 +24,10 @@ pub struct Record {
     /// Duration of a start in seconds; then the app is asked to end
     #[arg(long, default_value = "10", value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
+    /// Number of cold starts of each kind, loaded and not, that tell whether loading gains; 0 for
+    /// none
+    #[arg(long, default_value = "3", value_parser = clap::value_parser!(u32).range(0..=100))]
+    tries: u32,
     /// Make a profile of an app that fails, too
     #[arg(long)]
     failing: bool,
@@ -47,17 +52,23 @@ pub fn run(args: Record) -> Result<(), Failure> {
         failing: args.failing,
     };
     let mut watcher = Watcher::best();
-    let mut profile = record(
+    let recorded = record(
         &request,
         &stop,
         |request| watcher.watch(request, &stop),
         |run, runs| eprintln!("[{}/{runs}] {name} starts and is recorded", run + 1),
     )?;
+    let mut profile = recorded.profile;
     // Earlier measurements of the app remain valid.
     if let Ok(before) = store.read(&name) {
-        profile.timing = before.timing;
+        (profile.timing, profile.measured) = (before.timing, before.measured);
     }
-    let path = store.write(&name, &profile)?;
+    let mut path = store.write(&name, &profile)?;
+    if recorded.ends && !request.failing && args.tries > 0 {
+        eprintln!("{name} starts cold, loaded and not, to tell whether loading gains");
+        measure(&mut profile, &name, &request.command, args.tries, &stop)?;
+        path = store.write(&name, &profile)?;
+    }
     match args.json {
         true => print_text(&json(&as_json(&profile, watcher, &path))?),
         false => {
@@ -69,12 +80,13 @@ pub fn run(args: Record) -> Result<(), Failure> {
 
 fn in_words(profile: &Profile, path: &Path) -> String {
     format!(
-        "{} pages ({:.1} MB) of {} files, touched by each of {} starts, in {}.",
+        "{} pages ({:.1} MB) of {} files, touched by each of {} starts, in {}. {}",
         profile.pages(),
         (profile.pages() * PAGE_BYTES) as f64 / 1e6,
         profile.files.len(),
         profile.runs,
-        path.display()
+        path.display(),
+        whether_it_gains(profile)
     )
 }
 
@@ -88,6 +100,8 @@ fn as_json(profile: &Profile, watcher: Watcher, path: &Path) -> serde_json::Valu
         "pages": profile.pages(),
         "bytes": profile.pages() * PAGE_BYTES,
         "metadata_pages": profile.metadata_pages(),
+        "timing": timing_name(profile.timing),
+        "measured": measured_as_json(profile),
     })
 }
 

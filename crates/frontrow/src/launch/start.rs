@@ -3,11 +3,13 @@
 use super::exec::become_app;
 use super::{latency, profile_name};
 use crate::exit::Failure;
-use ::launch::WorkingSet;
+use ::launch::image::Images;
 use ::launch::metadata;
 use ::launch::prepare::{DevicePlan, prepare, send_all};
 use ::launch::profile::{Profile, ProfiledFile, Store, Timing};
 use ::launch::record::refresh::App;
+use ::launch::unpack::Unpackers;
+use ::launch::{Opened, WorkingSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -56,11 +58,12 @@ impl Start {
         }
         // Checked before the helper is forked: a warm start need not pay for one.
         let blocks = metadata::missing(&self.profile);
-        if blocks.is_empty() && WorkingSet::is_warm(&self.profile) {
+        let images = Images::of(&self.profile);
+        if blocks.is_empty() && WorkingSet::is_warm(&self.profile, &images) {
             return;
         }
         let app = std::process::id();
-        match start_helper(|sent| self.help(blocks, sent, App::of(app))) {
+        match start_helper(|sent| self.help(blocks, &images, sent, App::of(app))) {
             // The helper closes its end when the app may start, or when it dies.
             Ok(mut sent) => {
                 let _ = sent.read(&mut [0]);
@@ -70,7 +73,7 @@ impl Start {
     }
 
     /// Work of the helper; dropping `sent` lets the app start.
-    fn help(&self, blocks: Vec<metadata::Missing>, sent: File, app: Option<App>) {
+    fn help(&self, blocks: Vec<metadata::Missing>, images: &Images, sent: File, app: Option<App>) {
         allow_open_files();
         let latency = |device: &str| latency(&self.store, device);
         let plans: Vec<_> = blocks.iter().map(|it| it.plan(latency)).collect();
@@ -80,7 +83,7 @@ impl Start {
         if !metadata::is_in_reach(&self.profile) {
             self.look_up_together();
         }
-        let set = self.load_all(sent);
+        let set = self.load_all(&images.steps(&self.profile), sent);
         drop(on_their_way);
         drop(blocks);
         if let Some(profile) = app.and_then(|it| it.refreshed(&self.profile, set))
@@ -103,9 +106,11 @@ impl Start {
 
     /// Loads what the start needs, in order. What the first part needs has changed where it is
     /// hardly worth to load it.
-    fn load_all(&self, waiting: File) -> WorkingSet {
-        let parts = self.profile.parts();
-        let first = WorkingSet::open_and_begin(&parts[0]);
+    fn load_all(&self, steps: &[Vec<ProfiledFile>], waiting: File) -> WorkingSet {
+        let Some((first, later)) = steps.split_first() else {
+            return WorkingSet::open(&[]);
+        };
+        let first = WorkingSet::open_and_begin(first);
         if first.valid_pages() * 2 < first.profiled_pages {
             eprintln!(
                 "frontrow: the profile of {} is not used, {} of the {} files that it needs first have changed: it is brought up to date while the app starts",
@@ -114,24 +119,33 @@ impl Start {
                 first.dropped.len() + first.files.len()
             );
             drop(waiting);
-            return first.with(WorkingSet::open(&parts[1..].concat()));
+            return first.with(WorkingSet::open(&later.concat()));
         }
-        self.load_parts(first, &parts[1..], Some(waiting))
+        let mut unpackers = None;
+        let set = self.load_steps(first, later, &mut unpackers, Some(waiting));
+        if let Some(unpackers) = unpackers {
+            unpackers.finish();
+        }
+        set
     }
 
-    /// Submits the reads of a part, and opens the files of the next one meanwhile.
-    fn load_parts(
+    /// Submits the reads of a step, and opens the files of the next one meanwhile.
+    fn load_steps(
         &self,
         set: WorkingSet,
         later: &[Vec<ProfiledFile>],
+        unpackers: &mut Option<Unpackers>,
         waiting: Option<File>,
     ) -> WorkingSet {
-        let plans = self.plan(&set);
+        let (plans, packed) = self.plan(&set);
         let sent = send_all(&set, &plans);
+        if !packed.is_empty() {
+            unpackers.get_or_insert_with(Unpackers::start).read(packed);
+        }
         let waiting = waiting.filter(|_| self.timing == Timing::Before);
         let rest = match (&sent, later.split_first()) {
             (Ok(_), Some((next, later))) => {
-                Some(self.load_parts(WorkingSet::open(next), later, waiting))
+                Some(self.load_steps(WorkingSet::open(next), later, unpackers, waiting))
             }
             (Ok(_), None) => {
                 drop(waiting);
@@ -146,12 +160,15 @@ impl Start {
         rest.into_iter().fold(set, WorkingSet::with)
     }
 
-    /// Empty if most pages are cached: the app reads the rest itself.
-    fn plan(&self, set: &WorkingSet) -> Vec<DevicePlan> {
-        match set.missing_pages() * 8 < set.valid_pages() {
-            true => Vec::new(),
-            false => prepare(set, |device| latency(&self.store, device)),
+    /// The reads of each device, and the files to unpack. Empty if most pages are cached: the app
+    /// reads the rest itself.
+    fn plan<'a>(&self, set: &'a WorkingSet) -> (Vec<DevicePlan>, Vec<&'a Opened>) {
+        if set.missing_pages() * 8 < set.valid_pages() {
+            return Default::default();
         }
+        let places = set.places();
+        let plans = prepare(places.devices, |device| latency(&self.store, device));
+        (plans, places.packed)
     }
 }
 

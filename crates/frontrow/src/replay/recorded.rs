@@ -59,7 +59,7 @@ const NO_NAME: &str = "on a file whose name is not known";
 const PAGE_BYTES: u64 = 4096;
 
 /// All that sync_file_range(2) can be asked: its flags are not recorded.
-const SYNC_RANGE_FLAGS: u32 = 7;
+const SYNC_RANGE_FLAGS: u8 = 7;
 
 impl Reader {
     fn finish(mut self) -> Calls {

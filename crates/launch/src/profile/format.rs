@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! profile = "FRLAUNCH" · u16 version · body · u64 XXH64 of all before it
-//! body    = text command · recorded_s · runs · timing · files · file* · devices · device*
+//! body    = text command · recorded_s · runs · timing · measured · files · file*
+//!           · devices · device*
+//! measured = 0, or 1 · demand_us · before_us · beside_us; version 3 has none
 //! file    = prefix · text suffix · device · inode · generation · size_bytes
 //!           · zigzag mtime_s · mtime_ns · ranges · range* · (ranges · range*)*3
 //! device  = number · ranges · range*
@@ -21,7 +23,8 @@
 //! allocated.
 
 use super::{
-    Metadata, PAGE_BYTES, PARTS, Pages, Profile, ProfiledFile, Timing, difference, intersection,
+    Measured, Metadata, PAGE_BYTES, PARTS, Pages, Profile, ProfiledFile, Timing, difference,
+    intersection,
 };
 use crate::identity::Identity;
 use std::borrow::Cow;
@@ -32,7 +35,9 @@ use std::path::PathBuf;
 use xxhash_rust::xxh64::xxh64;
 
 const MAGIC: &[u8; 8] = b"FRLAUNCH";
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
+/// The version without `measured`, which is read, too.
+const UNMEASURED: u16 = 3;
 const HEADER_BYTES: usize = 10;
 const CHECKSUM_BYTES: usize = 8;
 
@@ -69,6 +74,7 @@ impl Profile {
         put(&mut out, self.recorded_s);
         put(&mut out, self.runs.into());
         put(&mut out, self.timing as u64);
+        put_measured(&mut out, self.measured);
         put(&mut out, self.files.len() as u64);
         let mut before: &[u8] = &[];
         for file in &self.files {
@@ -97,14 +103,23 @@ impl Profile {
             return Err(Error::NotAProfile);
         }
         let version = u16::from_le_bytes([bytes[8], bytes[9]]);
-        if version != VERSION {
+        if ![UNMEASURED, VERSION].contains(&version) {
             return Err(Error::Version(version));
         }
         let (content, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
         if xxh64(content, 0).to_le_bytes() != checksum {
             return Err(Error::Checksum);
         }
-        Reader(&content[HEADER_BYTES..]).profile()
+        Reader(&content[HEADER_BYTES..]).profile(version)
+    }
+}
+
+fn put_measured(out: &mut Vec<u8>, measured: Option<Measured>) {
+    put(out, measured.is_some().into());
+    if let Some(measured) = measured {
+        put(out, measured.demand_us);
+        put(out, measured.before_us);
+        put(out, measured.beside_us);
     }
 }
 
@@ -162,7 +177,7 @@ fn common_prefix(one: &[u8], other: &[u8]) -> usize {
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn profile(&mut self) -> Result<Profile, Error> {
+    fn profile(&mut self, version: u16) -> Result<Profile, Error> {
         let command = std::str::from_utf8(self.text()?)
             .map_err(|_| Error::Nonsense("its command is not text"))?
             .to_owned();
@@ -173,6 +188,10 @@ impl<'a> Reader<'a> {
             1 => Timing::Beside,
             2 => Timing::Never,
             _ => return Err(Error::Nonsense("there is no such timing")),
+        };
+        let measured = match version {
+            UNMEASURED => None,
+            _ => self.measured()?,
         };
         let mut left_pages = PAGES_LIMIT;
         let files = self.files(&mut left_pages)?;
@@ -185,9 +204,22 @@ impl<'a> Reader<'a> {
             recorded_s,
             runs,
             timing,
+            measured,
             files,
             metadata,
         })
+    }
+
+    fn measured(&mut self) -> Result<Option<Measured>, Error> {
+        match self.number()? {
+            0 => Ok(None),
+            1 => Ok(Some(Measured {
+                demand_us: self.number()?,
+                before_us: self.number()?,
+                beside_us: self.number()?,
+            })),
+            _ => Err(Error::Nonsense("it was measured in an unknown way")),
+        }
     }
 
     fn metadata(

@@ -148,6 +148,7 @@ fn profile_of(old: &Profile, valid: &[PathBuf], touched: Touched) -> Profile {
         recorded_s: since_1970.map_or(0, |it| it.as_secs()),
         runs: 1,
         timing: old.timing,
+        measured: old.measured,
         metadata: old
             .metadata
             .iter()
@@ -226,6 +227,7 @@ mod tests {
             recorded_s: 1,
             runs: 2,
             timing: Timing::Beside,
+            measured: None,
             files: vec![gone],
             metadata: Vec::new(),
         };

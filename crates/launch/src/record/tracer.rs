@@ -63,6 +63,7 @@ pub fn trace(request: &Request, stop: &AtomicBool) -> Result<Started, Error> {
     Ok(Started {
         touched: tracer.touched,
         failed: tracer.ended.and_then(failed),
+        asked: tracer.ended.is_none_or(|it| it.asked),
     })
 }
 

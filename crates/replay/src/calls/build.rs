@@ -338,7 +338,7 @@ impl Builder {
         when: When,
         handle: u32,
         (offset, bytes): (u64, u64),
-        flags: u32,
+        flags: u8,
     ) -> Result<(), String> {
         if offset
             .checked_add(bytes)
@@ -367,7 +367,7 @@ impl Builder {
         when: When,
         handle: u32,
         (offset, bytes): (u64, u64),
-        (mode, grows): (u32, bool),
+        (mode, grows): (u8, bool),
     ) -> Result<(), String> {
         let end = offset
             .checked_add(bytes)

@@ -169,7 +169,7 @@ proptest! {
                 (7, Some(it)) => builder.truncate(when, it, number).unwrap(),
                 (8, Some(it)) => builder.sync_range(when, it, (number, number), 7).unwrap(),
                 (9, Some(it)) => {
-                    let (range, mode) = ((number, number + 1), (number % 2) as u32);
+                    let (range, mode) = ((number, number + 1), (number % 2) as u8);
                     builder.allocate(when, it, range, (mode, mode == 0)).unwrap();
                 }
                 (10, _) => builder.sync_all(when),

@@ -56,6 +56,16 @@ const PRESETS: [(&str, &str); 4] = [
     ),
 ];
 
+/// Lines of names that copies of these sets begin with, in small letters.
+const HEADERS: [(&str, &str); 3] = [
+    (
+        "timestamp,hostname,disknumber,type,offset,size,responsetime",
+        "msr",
+    ),
+    ("device_id,opcode,offset,length,timestamp", "alibaba"),
+    ("version,time,op,size,lbn", "cloudphysics"),
+];
+
 impl Columns {
     /// Names of the presets.
     pub fn presets() -> impl Iterator<Item = &'static str> {
@@ -121,22 +131,23 @@ impl Columns {
                 .all(|at| fields.get(*at).is_some_and(|it| decimal(it).is_some()))
         };
         let is = |at: usize, words: &[&str]| fields.get(at).is_some_and(|it| words.contains(it));
-        let name =
-            if fields.len() == 7 && are_numbers(&[0, 2, 4, 5, 6]) && is(3, &["Read", "Write"]) {
-                "msr"
-            } else if fields.len() == 5 && are_numbers(&[0, 2, 3, 4]) && is(1, &["R", "W"]) {
-                "alibaba"
-            } else if fields.len() >= 5
-                && are_numbers(&[0, 1, 2])
-                && is(3, &["R", "W", "r", "w"])
-                && super::seconds(fields[4]).is_some()
-            {
-                "spc"
-            } else if line == "version,time,op,size,lbn" {
-                "cloudphysics"
-            } else {
-                return None;
-            };
+        let names = fields.join(",").to_ascii_lowercase();
+        let header = HEADERS.iter().find(|(header, _)| *header == names);
+        let name = if let Some((_, name)) = header {
+            name
+        } else if fields.len() == 7 && are_numbers(&[0, 2, 4, 5, 6]) && is(3, &["Read", "Write"]) {
+            "msr"
+        } else if fields.len() == 5 && are_numbers(&[0, 2, 3, 4]) && is(1, &["R", "W"]) {
+            "alibaba"
+        } else if fields.len() >= 5
+            && are_numbers(&[0, 1, 2])
+            && is(3, &["R", "W", "r", "w"])
+            && super::seconds(fields[4]).is_some()
+        {
+            "spc"
+        } else {
+            return None;
+        };
         Columns::parse(name).ok()
     }
 

@@ -36,6 +36,8 @@ pub(super) fn is_line(line: &str) -> bool {
 pub(super) struct Reader {
     threads: Threads,
     unfinished: HashMap<String, (u64, String)>,
+    /// The begin of a line into which strace wrote a message of its own, up to the message.
+    interrupted: Option<String>,
     processes: Processes,
     clock: Clock,
 }
@@ -44,6 +46,20 @@ impl Reader {
     /// # Errors
     /// A sentence that says why it is not a line of strace.
     pub(super) fn take(&mut self, line: &str) -> Result<(), String> {
+        if let Some(begun) = self.interrupted.take() {
+            if line::is_rest(line) {
+                return self.take_whole(&(begun + line));
+            }
+            self.processes.event(&interrupted());
+        }
+        if let Some(begun) = line::before_message(line) {
+            self.interrupted = Some(begun.to_owned());
+            return Ok(());
+        }
+        self.take_whole(line)
+    }
+
+    fn take_whole(&mut self, line: &str) -> Result<(), String> {
         let line = line::parse(line)?;
         if line.what == What::Remark {
             self.clock.pass(line.time);
@@ -101,11 +117,18 @@ impl Reader {
         for _ in 0..self.unfinished.len() {
             self.processes.event(&unfinished());
         }
+        if self.interrupted.is_some() {
+            self.processes.event(&interrupted());
+        }
         if let Some(note) = self.clock.note() {
             self.processes.note(note);
         }
         self.processes.finish()
     }
+}
+
+fn interrupted() -> Fate {
+    Fate::left_out("cut by a message of strace")
 }
 
 fn unfinished() -> Fate {

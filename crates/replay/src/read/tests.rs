@@ -403,6 +403,26 @@ fn tables_of_public_sets_and_of_anybodys() {
             operation(1000, Kind::Read, 0, 1, 0),
         ]
     );
+    // Copies of the sets have a line of names.
+    for (header, line, offset, bytes) in [
+        (
+            "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
+            "128166372003061629,hm,1,Read,383496192,32768,413",
+            383_496_192,
+            32_768,
+        ),
+        (
+            "device_id, opcode, offset, length, timestamp",
+            "419,R,8792731648,16384,1577808144360767",
+            8_792_731_648,
+            16_384,
+        ),
+    ] {
+        let trace = parse(format!("{header}\n{line}\n").as_bytes()).unwrap();
+        let read = trace.operations()[0];
+        assert_eq!((read.offset_bytes, read.size_bytes), (offset, bytes));
+        assert_eq!(trace.account().read_events, 1);
+    }
     let cloudphysics =
         "version,time,op,size,lbn\n1,33898,2a,512,42932745\n1,33899,28,4096,8\n1,33899,12,36,0\n";
     let trace = parse(cloudphysics.as_bytes()).unwrap();

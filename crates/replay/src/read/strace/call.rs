@@ -1,12 +1,13 @@
 //! Parser of a call in strace's output: `NAME(ARGUMENT, …) = RESULT <SECONDS>`.
 
 use super::super::{decimal, seconds};
+use smallvec::SmallVec;
 
 /// A call, split into its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call<'a> {
     pub(super) name: &'a str,
-    pub(super) arguments: Vec<&'a str>,
+    pub(super) arguments: Parts<'a>,
     pub(super) result: Outcome<'a>,
     pub(super) took_ns: u64,
 }
@@ -41,7 +42,7 @@ pub(super) fn parse(text: &str) -> Result<Call<'_>, String> {
         if let Ok(result) = outcome(result) {
             return Ok(Call {
                 name,
-                arguments: Vec::new(),
+                arguments: Parts::new(),
                 result,
                 took_ns,
             });
@@ -128,17 +129,36 @@ fn needs_arguments(name: &str) -> bool {
     )
 }
 
+/// Parts of a text. Few calls have more arguments than have room here without an allocation.
+pub(super) type Parts<'a> = SmallVec<[&'a str; 6]>;
+
+/// Bytes at which [`parts`] has something to do.
+const SPECIAL: [bool; 256] = {
+    let mut table = [false; 256];
+    let bytes = b"\"/<([{)]},";
+    let mut at = 0;
+    while at < bytes.len() {
+        table[bytes[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
 /// Splits text up to the bracket that closes it at commas that are in no bracket, string or name of
 /// a file. Returns the parts and the text after the bracket.
 ///
 /// # Errors
 /// A sentence that says what has no end.
-pub(super) fn parts(text: &str, closing: u8) -> Result<(Vec<&str>, &str), String> {
+pub(super) fn parts(text: &str, closing: u8) -> Result<(Parts<'_>, &str), String> {
     let bytes = text.as_bytes();
-    let (mut parts, mut begin, mut at) = (Vec::with_capacity(6), 0, 0);
+    let (mut parts, mut begin, mut at) = (Parts::new(), 0, 0);
     // The closing bracket of each open one.
     let mut open: Vec<u8> = Vec::new();
     while at < bytes.len() {
+        if !SPECIAL[usize::from(bytes[at])] {
+            at += 1;
+            continue;
+        }
         match bytes[at] {
             b'"' => at = end_of_string(bytes, at).ok_or("a string of it has no end")?,
             b'/' if bytes[at..].starts_with(b"/*") => {
@@ -174,11 +194,12 @@ pub(super) fn parts(text: &str, closing: u8) -> Result<(Vec<&str>, &str), String
 /// Index of the closing quote of the string that begins at `at`.
 fn end_of_string(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
+    // strace cuts strings after 32 characters, many of which are escapes.
     loop {
-        at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
-        match bytes[at] {
+        match bytes.get(at)? {
             b'"' => return Some(at),
-            _ => at += 2,
+            b'\\' => at += 2,
+            _ => at += 1,
         }
     }
 }
@@ -190,7 +211,7 @@ fn is_name(before: &[u8]) -> bool {
 
 /// Index of the `>` that closes the name that begins at `at`. Names of sockets have arrows in them.
 fn end_of_name(bytes: &[u8], at: usize) -> Option<usize> {
-    let first = at + bytes[at..].iter().position(|it| *it == b'>')?;
+    let first = at + memchr::memchr(b'>', &bytes[at..])?;
     let name = &bytes[at + 1..first];
     let is_socket = !name.starts_with(b"/") && name.windows(2).any(|it| it == b":[");
     if !is_socket || bytes[first - 1] == b']' {
@@ -254,7 +275,7 @@ fn named(text: &str) -> Name<'_> {
         return Name::None;
     };
     match name.starts_with('/') {
-        true => Name::Path(&name[..name.find('>').unwrap_or(name.len())]),
+        true => Name::Path(&name[..memchr::memchr(b'>', name.as_bytes()).unwrap_or(name.len())]),
         false => Name::NoFile,
     }
 }
@@ -412,7 +433,7 @@ mod tests {
         let call = parse(text).unwrap();
         assert_eq!(call.name, "openat");
         assert_eq!(
-            call.arguments,
+            call.arguments.as_slice(),
             ["AT_FDCWD</a,b(c>", "\"x\\\"),y\"", "O_RDONLY|O_CLOEXEC"]
         );
         let named = Name::Path("/a,b(c/x");

@@ -43,6 +43,26 @@ const RESUMED: &str = " resumed>";
 /// Prefixes of strace's own messages, and of the frames that `-k` prints below a call.
 const OWN: [&str; 5] = ["strace: ", "[ Process PID=", "Process ", "> ", "?? "];
 
+/// The end of what strace says of a process that it follows from now on. Where both go to the same
+/// terminal, it may come in the middle of the call that made the process.
+const ATTACHED: &str = " attached";
+
+/// The begin of a call that a message of strace's interrupts; None for any other line.
+pub(super) fn before_message(line: &str) -> Option<&str> {
+    let message = line.strip_suffix(ATTACHED)?;
+    let (begun, number) = message.rsplit_once("Process ")?;
+    let begun = begun.strip_suffix("strace: ").unwrap_or(begun);
+    let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
+    (is_number && begun.contains('(')).then_some(begun)
+}
+
+/// Whether the line may go on where a message has interrupted it, and begins no call.
+pub(super) fn is_rest(line: &str) -> bool {
+    [",", ")", "=>", "}", UNFINISHED]
+        .iter()
+        .any(|it| line.starts_with(it))
+}
+
 /// A smaller time is one of `-r`, and not one since 1970. This is in 1973.
 const EARLIEST_NS: u64 = 100_000_000 * 1_000_000_000;
 
@@ -153,15 +173,11 @@ fn time(text: &str) -> Result<(Time, &str), String> {
         return Ok((Time::None, text));
     }
     let (first, rest) = first_word(text).unwrap_or((text, ""));
-    if first.is_empty() || !is_time(first) {
-        return Ok((Time::None, text));
-    }
-    let known = match first.as_bytes().contains(&b':') {
-        true => of_day(first).map(Time::OfDay),
-        false => seconds(first).map(|ns| match ns < EARLIEST_NS {
-            true => Time::Relative(ns),
-            false => Time::Absolute(ns),
-        }),
+    let known = match seconds(first) {
+        Some(ns) if ns < EARLIEST_NS => Some(Time::Relative(ns)),
+        Some(ns) => Some(Time::Absolute(ns)),
+        None if !is_time(first) => return Ok((Time::None, text)),
+        None => of_day(first).map(Time::OfDay),
     };
     let time = known.ok_or_else(|| format!("'{first}' is no time"))?;
     let rest = rest.trim_ascii_start();

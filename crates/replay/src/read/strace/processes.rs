@@ -7,7 +7,7 @@ use super::call::{Call, Name, Outcome, descriptor, number_in, parts};
 use super::mappings::Mappings;
 use crate::account::{Fate, NO_FILE};
 use crate::calls::{Builder, Calls, Opening, When, pseudo};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Stands for a working directory that is not known; with `-y` strace names it.
 const UNKNOWN_DIRECTORY: &[u8] = b"/working-directory";
@@ -65,7 +65,8 @@ enum Found {
 #[derive(Default)]
 pub(super) struct Processes {
     builder: Builder,
-    tables: Vec<HashMap<i32, usize>>,
+    /// The description of each descriptor, by table. A process has few, or uses few of them at a time.
+    tables: Vec<BTreeMap<i32, usize>>,
     /// Working directory and shared mappings of each table's process.
     directories: Vec<Vec<u8>>,
     mappings: Vec<Mappings>,
@@ -120,7 +121,7 @@ impl Processes {
 
     fn first_table(&mut self, thread: &str) -> Table {
         if self.tables.is_empty() {
-            self.tables.push(HashMap::new());
+            self.tables.push(BTreeMap::new());
             self.directories.push(UNKNOWN_DIRECTORY.to_vec());
             self.mappings.push(Mappings::default());
         }
@@ -169,10 +170,14 @@ impl Processes {
         threads: &mut Threads,
     ) -> Result<Option<Fate>, String> {
         let fate = match call.name {
-            "read" | "readv" => self.transfer(caller, call, None),
-            "write" | "writev" => self.transfer(caller, call, None),
-            "pread64" | "pread" | "preadv" | "preadv2" | "pwrite64" | "pwrite" | "pwritev"
-            | "pwritev2" => self.transfer(caller, call, Some(3)),
+            "read" | "readv" => self.transfer(caller, call, false, None),
+            "write" | "writev" => self.transfer(caller, call, true, None),
+            "pread64" | "pread" | "preadv" | "preadv2" => {
+                self.transfer(caller, call, false, Some(3))
+            }
+            "pwrite64" | "pwrite" | "pwritev" | "pwritev2" => {
+                self.transfer(caller, call, true, Some(3))
+            }
             "sendfile" | "sendfile64" => self.copy(caller, call, (1, Some(2)), (0, None)),
             "copy_file_range" | "splice" => self.copy(caller, call, (0, Some(1)), (2, Some(3))),
             "fsync" | "fdatasync" => self.sync(caller, call),
@@ -481,6 +486,7 @@ impl Processes {
         &mut self,
         caller: Caller,
         call: &Call,
+        writes: bool,
         offset: Option<usize>,
     ) -> Result<Fate, String> {
         let (at, handle) = match self.file(caller.table, call.argument(0)?)? {
@@ -488,7 +494,6 @@ impl Processes {
             Found::Not(fate) => return Ok(fate),
         };
         let bytes = caller.result;
-        let writes = call.name.contains("write");
         // preadv2 and pwritev2 take -1 for the current position.
         let offset = match offset {
             Some(index) if call.argument(index)? != "-1" => Some(call.number(index)?),
@@ -783,7 +788,7 @@ impl Processes {
         let Some(mode) = mode else {
             return Ok(Fate::lost("fallocate that moves the end of a file", 1));
         };
-        let grows = mode & libc::FALLOC_FL_KEEP_SIZE as u32 == 0;
+        let grows = u32::from(mode) & libc::FALLOC_FL_KEEP_SIZE as u32 == 0;
         let range = (call.number(2)?, call.number(3)?);
         self.builder
             .allocate(caller.when, handle, range, (mode, grows))?;
@@ -903,7 +908,7 @@ fn lost_of(fate: &Fate) -> u64 {
 }
 
 /// The value of flags in words; None if one of them has no known value.
-fn bits(text: &str, known: &[(&str, u32)]) -> Option<u32> {
+fn bits(text: &str, known: &[(&str, u32)]) -> Option<u8> {
     let mut all = 0;
     for word in text.split('|') {
         all |= match known.iter().find(|(name, _)| *name == word) {
@@ -911,5 +916,5 @@ fn bits(text: &str, known: &[(&str, u32)]) -> Option<u32> {
             None => number_in(word).filter(|it| *it == 0)? as u32,
         };
     }
-    Some(all)
+    u8::try_from(all).ok()
 }

@@ -59,6 +59,29 @@ fn told(calls: &Calls) -> Vec<String> {
 }
 
 #[test]
+fn a_call_goes_on_after_a_message_of_strace() {
+    // As terminals have it: the new process is told of in the middle of the call that makes it.
+    let calls = read(
+        r#"openat(AT_FDCWD, "/a", O_WRONLY|O_CREAT, 0644) = 3 <0.000100>
+           [pid 41] clone(child_stack=NULL, flags=CLONE_FILES|SIGCHLDstrace: Process 43 attached
+           , child_tidptr=0x7fe49186fa10) = 43 <0.000560>
+           [pid 43] restart_syscall(<... resuming interrupted futex ...> <unfinished ...>
+           [pid 41] clone3({flags=CLONE_FILES, stack_size=0x7fff00}Process 44 attached
+            => {parent_tid=[44]}, 88) = 44 <0.000560>
+           [pid 43] <... restart_syscall resumed>) = -1 ETIMEDOUT (Connection timed out)
+           [pid 44] write(3, "x", 28) = 28 <0.000010>
+           [pid 41] clone3({flags=CLONE_VM}strace: Process 45 attached
+           [pid 41] write(3, "x", 2) = 2 <0.000010>"#,
+    )
+    .unwrap();
+    assert_eq!(told(&calls), ["open a", "write a 0+28", "write a 28+2"]);
+    let left = &calls.account().left_out;
+    assert_eq!(left["cut by a message of strace"], 1, "{left:?}");
+    assert_eq!(calls.account().changed["clone and fork, followed"], 2);
+    assert_eq!(calls.account().read_events, 7);
+}
+
+#[test]
 fn positions_duplicates_and_directories_are_followed() {
     let calls = read(
         r#"100 1700000000.000001 chdir("/home/u") = 0 <0.000001>
