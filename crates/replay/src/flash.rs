@@ -572,6 +572,15 @@ impl Counters {
         }
     }
 
+    /// What was counted after `before`.
+    #[must_use]
+    pub fn since(mut self, before: &Counters) -> Self {
+        for (mine, theirs) in self.all_mut().into_iter().zip({ *before }.all_mut()) {
+            *mine -= *theirs;
+        }
+        self
+    }
+
     fn all_mut(&mut self) -> [&mut u64; 16] {
         [
             &mut self.host_write_pages,
