@@ -466,6 +466,7 @@ static bool is_held(const struct ftl *ftl, const struct ftl_cmd *cmd)
 	       ftl_collect_is_at_work(ftl);
 }
 
+/* A read that passes a write of its pages finds them as they were: the write has not ended. */
 static bool passes(const struct ftl *ftl, const struct ftl_cmd *cmd)
 {
 	const struct ftl_cmd *each;
@@ -473,7 +474,9 @@ static bool passes(const struct ftl *ftl, const struct ftl_cmd *cmd)
 	if (cmd->op >= FTL_OPS)
 		return false;
 	for (each = ftl->arrived.head; each != cmd; each = each->next) {
-		if (!independent(cmd, each))
+		bool as_it_was = cmd->op == FTL_READ && each->op == FTL_WRITE;
+
+		if (!as_it_was && !independent(cmd, each))
 			return false;
 	}
 	return true;
