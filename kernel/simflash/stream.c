@@ -203,7 +203,7 @@ void simflash_stream_end(struct simflash_stream *stream, const struct ftl_stats 
 
 	stream->full = false;
 	stream->size += END_BYTES;
-	stream_put_record(stream, STREAM_END, flags, 0, END_NUMBERS, now_ns);
+	stream_put_record(stream, STREAM_END, flags, 0, 0, END_NUMBERS, now_ns);
 	for (i = 0; i < END_NUMBERS; i++)
 		stream_put_word(stream, number[i]);
 	stream->ended = true;

@@ -108,6 +108,8 @@ pub struct Sent {
 pub enum Policy {
     /// The device writes all data to the same blocks.
     None,
+    /// As none, but collection chooses by cost and benefit, as it does with `Streams`.
+    Benefit,
     /// The host tells the kind of file, and the device has a stream for each.
     Hints,
     /// The device keeps apart by itself what is overwritten soon.
@@ -121,8 +123,9 @@ const STREAMS: u64 = 3;
 
 impl Policy {
     /// All of them, in the order of what they do.
-    pub const ALL: [Policy; 4] = [
+    pub const ALL: [Policy; 5] = [
         Policy::None,
+        Policy::Benefit,
         Policy::Hints,
         Policy::Streams,
         Policy::Integrated,
@@ -132,6 +135,7 @@ impl Policy {
     pub fn name(self) -> &'static str {
         match self {
             Policy::None => "none",
+            Policy::Benefit => "benefit",
             Policy::Hints => "hints",
             Policy::Streams => "streams",
             Policy::Integrated => "integrated",
@@ -142,6 +146,7 @@ impl Policy {
     pub fn parameters(self) -> Vec<(&'static str, u64)> {
         match self {
             Policy::None => vec![],
+            Policy::Benefit => vec![("victim", 1)],
             Policy::Hints => vec![("streams", STREAMS)],
             Policy::Streams => vec![("streams", STREAMS), ("own_streams", 1), ("victim", 1)],
             Policy::Integrated => vec![
@@ -166,7 +171,7 @@ impl Policy {
             Heat::Hot => 1,
         };
         match self {
-            Policy::None | Policy::Streams => 0,
+            Policy::None | Policy::Benefit | Policy::Streams => 0,
             Policy::Hints => of_file,
             Policy::Integrated if of_file == 1 => 1,
             Policy::Integrated => of_heat,

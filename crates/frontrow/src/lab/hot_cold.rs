@@ -17,8 +17,8 @@ use std::path::PathBuf;
 /// Compare ways to keep hot and cold data apart in a host's page cache and its flash device
 ///
 /// A phone's use goes through a modelled page cache and then through the flash core in this process,
-/// in virtual time. It is generated, or block traces. The device is aged as in experiments. Without
-/// hints it writes all data to the same blocks. With hints the host tells kinds of files. With
+/// in virtual time. It is generated, or block traces. The device is aged as in experiments. With
+/// none it writes all data to the same blocks, with benefit it also collects by cost and benefit. With hints the host tells kinds of files. With
 /// streams the device finds hot data by itself. Integrated, the host also tells how hot pages are,
 /// which are dirty and which its memory will miss. Figures are of the second half of the use.
 #[derive(clap::Args)]
@@ -155,7 +155,7 @@ fn text(rows: &[Row]) -> String {
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 300.0;
-const COLORS: [&str; 4] = ["gray", "darkorange", "steelblue", "seagreen"];
+const COLORS: [&str; 5] = ["gray", "black", "darkorange", "steelblue", "seagreen"];
 
 /// Pages moved for each written up to each minute, a line for each policy.
 fn svg(rows: &[Row]) -> String {
