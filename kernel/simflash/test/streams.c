@@ -180,6 +180,38 @@ static void without_flash_streams_share_blocks(void)
 	device_close(&device);
 }
 
+/*
+ * Five streams have all of a small device's blocks, and the last row of each is being
+ * filled: nothing is closed, so nothing can be collected.
+ */
+static void a_stream_without_a_row_joins_another_one(void)
+{
+	struct ftl_config config = stream_config(8);
+	struct device device;
+	uint32_t stream, lba;
+	uint64_t word;
+
+	config.capacity_pages = 32;
+	config.spare_percent = 0;
+	config.channels = 1;
+	config.block_pages = 24;
+	device_open(&device, &config);
+	for (stream = 0; stream < 5; stream++) {
+		for (lba = 0; lba < 20; lba += 4)
+			write_to(&device, stream, lba, 4, false);
+		device_drain(&device);
+	}
+	for (stream = 0; stream < 5; stream++)
+		write_to(&device, stream, 20 + stream, 1, false);
+	EXPECT(device.ftl->free_rows == 0);
+	write_to(&device, 5, 30, 1, false);
+	EXPECT(!stats_of(&device).failed);
+	device_read(&device, 30, &word);
+	EXPECT(word == 31);
+	EXPECT(!broken_invariant(device.ftl));
+	device_close(&device);
+}
+
 /* One page in each stream, and a flush: as many rows as they fill. */
 static void leftovers_of_streams_share_a_padded_row(void)
 {
@@ -309,6 +341,7 @@ const struct test stream_tests[] = {
 	TEST(what_dies_together_is_not_moved),
 	TEST(a_stream_keeps_its_order_over_dies_beside_others),
 	TEST(without_flash_streams_share_blocks),
+	TEST(a_stream_without_a_row_joins_another_one),
 	TEST(leftovers_of_streams_share_a_padded_row),
 	TEST(a_fua_write_sends_its_own_rows_only),
 	TEST(a_page_is_overwritten_in_the_cache_by_another_stream),
