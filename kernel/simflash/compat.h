@@ -30,6 +30,7 @@ struct simflash_limits {
 	bool removable;
 	bool budget;
 	enum simflash_turns in_turn;
+	u32 write_streams;		/* that a writer may name, beside none */
 	u32 stream_mib;			/* memory for the command stream; 0: it is not kept */
 };
 
@@ -53,6 +54,9 @@ static inline struct gendisk *simflash_alloc_disk(struct blk_mq_tag_set *tags, v
 		lim.features |= BLK_FEAT_FUA;
 	if (limits->stable_pages)
 		lim.features |= BLK_FEAT_STABLE_WRITES;
+#ifdef SIMFLASH_HAS_WRITE_STREAM
+	lim.max_write_streams = limits->write_streams;
+#endif
 	return blk_mq_alloc_disk(tags, &lim, data);
 }
 
@@ -86,6 +90,23 @@ static inline struct gendisk *simflash_alloc_disk(struct blk_mq_tag_set *tags, v
 }
 
 #endif
+
+/*
+ * The stream of a write: the one it names (since 6.16), or one for its data's lifetime
+ * (F_SET_RW_HINT, again since 6.9): short, medium, long and extreme are 1 to 4.
+ */
+static inline u8 simflash_write_stream(const struct request *rq)
+{
+#ifdef SIMFLASH_HAS_WRITE_STREAM
+	if (rq->bio && rq->bio->bi_write_stream)
+		return rq->bio->bi_write_stream;
+#endif
+#ifdef SIMFLASH_HAS_WRITE_HINT
+	if (rq->bio && rq->bio->bi_write_hint > WRITE_LIFE_NONE)
+		return rq->bio->bi_write_hint - WRITE_LIFE_NONE;
+#endif
+	return 0;
+}
 
 #ifndef BLK_OPEN_READ
 typedef fmode_t blk_mode_t;

@@ -36,6 +36,7 @@ static int simflash_run(struct simflash *dev, enum ftl_op op, const struct ftl_r
 	cmd->fua = false;
 	cmd->lba = 0;
 	cmd->pages = 0;
+	cmd->stream = 0;
 	cmd->range = range;
 	cmd->ranges = ranges;
 	for (i = 0; i < ranges; i++)
@@ -45,16 +46,16 @@ static int simflash_run(struct simflash *dev, enum ftl_op op, const struct ftl_r
 }
 
 /* The caller frees it. */
-static struct ftl_range *simflash_take_ranges(const struct simflash_ranges *arg)
+static struct ftl_range *simflash_take_ranges(u64 ranges, u32 count)
 {
-	const struct simflash_range __user *from = u64_to_user_ptr(arg->ranges);
-	struct ftl_range *range = kvcalloc(arg->count, sizeof(*range), GFP_KERNEL);
+	const struct simflash_range __user *from = u64_to_user_ptr(ranges);
+	struct ftl_range *range = kvcalloc(count, sizeof(*range), GFP_KERNEL);
 	struct simflash_range one;
 	u32 i;
 
 	if (!range)
 		return ERR_PTR(-ENOMEM);
-	for (i = 0; i < arg->count; i++) {
+	for (i = 0; i < count; i++) {
 		if (copy_from_user(&one, &from[i], sizeof(one))) {
 			kvfree(range);
 			return ERR_PTR(-EFAULT);
@@ -88,15 +89,20 @@ static int simflash_defrag(struct simflash *dev, struct simflash_ranges *arg,
 	return error;
 }
 
+/* So many that the core, which has interrupts off meanwhile, is not kept for long. */
+static bool simflash_are_few(const struct ftl_range *range, u32 ranges)
+{
+	u64 pages = 0;
+
+	while (ranges--)
+		pages += range[ranges].pages;
+	return pages <= SIMFLASH_MAX_RANGE_PAGES;
+}
+
 static int simflash_dof_p(struct simflash *dev, struct simflash_ranges *arg,
 			  const struct ftl_range *range)
 {
-	u64 pages = 0;
-	u32 i;
-
-	for (i = 0; i < arg->count; i++)
-		pages += range[i].pages;
-	if (pages > SIMFLASH_MAX_RANGE_PAGES)
+	if (!simflash_are_few(range, arg->count))
 		return -EINVAL;
 	spin_lock_irq(&dev->lock);
 	arg->dof_p_permille = ftl_dof_p_permille(dev->ftl, range, arg->count);
@@ -112,7 +118,7 @@ static int simflash_with_ranges(struct simflash *dev, unsigned int cmd,
 
 	if (arg->count > SIMFLASH_MAX_RANGES || (!arg->count && cmd != SIMFLASH_IOC_ARM))
 		return -EINVAL;
-	range = arg->count ? simflash_take_ranges(arg) : NULL;
+	range = arg->count ? simflash_take_ranges(arg->ranges, arg->count) : NULL;
 	if (IS_ERR(range))
 		return PTR_ERR(range);
 	if (cmd == SIMFLASH_IOC_DOF_P)
@@ -140,6 +146,56 @@ static int simflash_ioctl_ranges(struct simflash *dev, unsigned int cmd,
 	error = simflash_with_ranges(dev, cmd, &arg);
 	if (copy_to_user(user, &arg, sizeof(arg)))
 		return -EFAULT;
+	return error;
+}
+
+static int simflash_announce(struct simflash *dev, const struct simflash_announce *arg,
+			     const struct ftl_range *range)
+{
+	static const enum ftl_op command[SIMFLASH_ANNOUNCE_OPS] = {
+		[SIMFLASH_RESERVE]	= FTL_RESERVE,
+		[SIMFLASH_SOON_INVALID]	= FTL_SOON_INVALID,
+		[SIMFLASH_PREFETCH]	= FTL_PREFETCH,
+	};
+	struct ftl_cmd *cmd = dev->control_cmd;
+
+	if (!simflash_are_few(range, arg->count))
+		return -EINVAL;
+	if (!ftl_prepare_hints(dev->ftl))
+		return -ENOMEM;
+	cmd->op = command[arg->op];
+	cmd->fua = false;
+	cmd->stream = 0;
+	cmd->lba = 0;
+	cmd->pages = arg->pages;
+	cmd->range = range;
+	cmd->ranges = arg->count;
+	cmd->within_ns = arg->within_ns;
+	simflash_control(dev);
+	return simflash_error(cmd->status);
+}
+
+static int simflash_ioctl_announce(struct simflash *dev, struct simflash_announce __user *user)
+{
+	struct simflash_announce arg;
+	struct ftl_range *range;
+	int error;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	if (arg.version != SIMFLASH_IOCTL_VERSION)
+		return -EPROTO;
+	/* A stream's records have no time until which something holds. */
+	if (dev->stream)
+		return -EOPNOTSUPP;
+	if (arg.op >= SIMFLASH_ANNOUNCE_OPS || arg.count > SIMFLASH_MAX_RANGES ||
+	    (arg.op == SIMFLASH_RESERVE && arg.count))
+		return -EINVAL;
+	range = arg.count ? simflash_take_ranges(arg.ranges, arg.count) : NULL;
+	if (IS_ERR(range))
+		return PTR_ERR(range);
+	error = simflash_announce(dev, &arg, range);
+	kvfree(range);
 	return error;
 }
 
@@ -232,6 +288,8 @@ int simflash_janus_ioctl(struct simflash *dev, unsigned int cmd, void __user *ar
 	case SIMFLASH_IOC_ARM:
 	case SIMFLASH_IOC_DOF_P:
 		return simflash_ioctl_ranges(dev, cmd, arg);
+	case SIMFLASH_IOC_ANNOUNCE:
+		return simflash_ioctl_announce(dev, arg);
 	case SIMFLASH_IOC_LOG:
 		return simflash_ioctl_log(dev, arg);
 	case SIMFLASH_IOC_POWER:

@@ -185,6 +185,7 @@ static blk_status_t simflash_take_command(struct ftl_cmd *cmd, struct request *r
 	}
 	cmd->owner = rq;
 	cmd->foreground = IOPRIO_PRIO_CLASS(req_get_ioprio(rq)) == IOPRIO_CLASS_RT;
+	cmd->stream = cmd->op == FTL_WRITE ? simflash_write_stream(rq) : 0;
 	cmd->fua = cmd->op == FTL_WRITE && rq->cmd_flags & REQ_FUA;
 	cmd->lba = cmd->op == FTL_FLUSH ? 0 : blk_rq_pos(rq) >> FTL_PAGE_SECTORS_SHIFT;
 	cmd->pages = cmd->op == FTL_FLUSH ? 0 : blk_rq_sectors(rq) >> FTL_PAGE_SECTORS_SHIFT;

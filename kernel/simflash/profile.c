@@ -95,6 +95,7 @@ static int simflash_limits(struct ftl_config *config, struct simflash_limits *li
 		.removable = front->removable,
 		.budget = front->budget,
 		.in_turn = front->in_turn,
+		.write_streams = config->streams > 1 ? config->streams - 1 : 0,
 		.stream_mib = front->stream_mib,
 	};
 	return 0;

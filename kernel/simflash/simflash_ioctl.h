@@ -152,6 +152,28 @@ struct simflash_ftl_stats {
 	__u64 erases_sum;
 };
 
+/*
+ * What the host announces. It is advice: what does not come true costs time and no data.
+ * RESERVE: `pages` pages will be written within `within_ns`. SOON_INVALID: the srcs are about
+ * to be overwritten or discarded, within that time; no ranges take all of it back.
+ * PREFETCH: the srcs will be read.
+ */
+enum simflash_announce_op {
+	SIMFLASH_RESERVE,
+	SIMFLASH_SOON_INVALID,
+	SIMFLASH_PREFETCH,
+	SIMFLASH_ANNOUNCE_OPS,
+};
+
+struct simflash_announce {
+	__u32 version;
+	__u32 op;		/* enum simflash_announce_op */
+	__u64 within_ns;
+	__u32 pages;		/* of RESERVE */
+	__u32 count;		/* of the ranges */
+	__u64 ranges;		/* address of `count` struct simflash_range */
+};
+
 /* An image of a device's flash (ftl/image.c), as `frontrow-lab` makes them. */
 #define SIMFLASH_MAX_IMAGE_BYTES (1u << 30)
 #define SIMFLASH_REASON_BYTES 128
@@ -214,6 +236,12 @@ struct simflash_image {
  * nothing has changed. EOPNOTSUPP: load the module without stream_mib.
  */
 #define SIMFLASH_IOC_IMAGE _IOWR(SIMFLASH_IOC_MAGIC, 9, struct simflash_image)
+
+/*
+ * EINVAL: ranges are outside the device, or RESERVE has some. ENOMEM: memory is short.
+ * EOPNOTSUPP: load the module without stream_mib.
+ */
+#define SIMFLASH_IOC_ANNOUNCE _IOW(SIMFLASH_IOC_MAGIC, 10, struct simflash_announce)
 
 /* All but the statistics and DOF_P: EPERM without CAP_SYS_ADMIN; and but IMAGE: EIO while the power is off. */
 

@@ -9,7 +9,7 @@
  * it becomes a record of its own: what the host knew of its files at that time.
  *
  *	stream = "FRSTREAM" · le32 version · le32 n · n × le64 configuration (ftl/parameters.h) · record*
- *	record = u8 kind · u8 flags · le16 0 · le32 lba · le32 count · le64 time · body
+ *	record = u8 kind · u8 flags · le16 stream · le32 lba · le32 count · le64 time · body
  *
  *	kind		count		body
  *	FTL_READ, FTL_FLUSH, FTL_DISCARD, and commands without ranges
@@ -23,7 +23,7 @@
  *	page = u8 0 · le64 the word that it repeats
  *	     | u8 1 · le64 which of its 64 parts are not zeros · le64[8] each of these
  *
- * The flags are 1 for FUA, and in STREAM_END 1 if memory ran out, so that the end
+ * The stream is that of a write. The flags are 1 for FUA, and in STREAM_END 1 if memory ran out, so that the end
  * is missing. Metadata are mostly zeros, the workloads' data mostly one word.
  */
 #include <linux/blkdev.h>
@@ -35,7 +35,7 @@
 
 #include "simflash.h"
 
-#define STREAM_VERSION 3
+#define STREAM_VERSION 4
 
 enum { STREAM_MARK = 0x80, STREAM_END = 0xff };
 enum { STREAM_FUA = 1, STREAM_FULL = 1 };
@@ -54,7 +54,7 @@ struct simflash_stream {
 
 struct stream_record {
 	u8 kind, flags;
-	__le16 zero;
+	__le16 stream;			/* of a write */
 	__le32 lba, count;
 	__le64 now_ns;
 } __packed;
@@ -119,12 +119,13 @@ static void stream_put_range(struct simflash_stream *stream, const struct ftl_ra
 	stream_put(stream, put, sizeof(put));
 }
 
-static void stream_put_record(struct simflash_stream *stream, u8 kind, u8 flags, u32 lba,
+static void stream_put_record(struct simflash_stream *stream, u8 kind, u8 flags, u16 of, u32 lba,
 			      u32 count, u64 now_ns)
 {
 	struct stream_record record = {
 		.kind = kind,
 		.flags = flags,
+		.stream = cpu_to_le16(of),
 		.lba = cpu_to_le32(lba),
 		.count = cpu_to_le32(count),
 		.now_ns = cpu_to_le64(now_ns),
@@ -141,7 +142,7 @@ void simflash_stream_command(struct simflash_stream *stream, const struct ftl_cm
 	if (!stream || stream->full || stream->ended)
 		return;
 	begin = stream->length;
-	stream_put_record(stream, cmd->op, cmd->fua ? STREAM_FUA : 0, cmd->lba,
+	stream_put_record(stream, cmd->op, cmd->fua ? STREAM_FUA : 0, cmd->stream, cmd->lba,
 			  cmd->op < FTL_OPS ? cmd->pages : cmd->ranges, now_ns);
 	for (i = 0; cmd->op == FTL_WRITE && i < cmd->pages; i++)
 		stream_put_page(stream, &cmd->page[i].content);
@@ -202,7 +203,7 @@ void simflash_stream_end(struct simflash_stream *stream, const struct ftl_stats 
 
 	stream->full = false;
 	stream->size += END_BYTES;
-	stream_put_record(stream, STREAM_END, flags, 0, END_NUMBERS, now_ns);
+	stream_put_record(stream, STREAM_END, flags, 0, 0, END_NUMBERS, now_ns);
 	for (i = 0; i < END_NUMBERS; i++)
 		stream_put_word(stream, number[i]);
 	stream->ended = true;
@@ -271,7 +272,7 @@ static ssize_t mark_file_write(struct file *file, const char __user *from, size_
 	put = !stream->ended && !stream->full &&
 	      stream->size - stream->length >= sizeof(struct stream_record) + count;
 	if (put) {
-		stream_put_record(stream, STREAM_MARK, 0, 0, count, ktime_get_ns());
+		stream_put_record(stream, STREAM_MARK, 0, 0, 0, count, ktime_get_ns());
 		stream_put(stream, bytes, count);
 	}
 	spin_unlock_irq(&dev->lock);

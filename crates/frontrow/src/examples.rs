@@ -42,12 +42,13 @@ pub(crate) const FRONTROW: [&str; 32] = [
 
 /// Examples of `frontrow-lab`.
 #[cfg(feature = "lab")]
-pub(crate) const FRONTROW_LAB: [&str; 13] = [
+pub(crate) const FRONTROW_LAB: [&str; 14] = [
     "frontrow-lab age /mnt/phone --days 30",
     "frontrow-lab ahead --device ufs --minutes 10",
     "frontrow-lab collect --device emmc --seeds 1..2",
     "frontrow-lab completions bash",
     "frontrow-lab exec --policy frontrow --with fio -- fio --name=a --rw=write --size=16M",
+    "frontrow-lab hot-cold --memory 224 --minutes 10",
     "frontrow-lab join campaign --out result",
     "frontrow-lab list",
     "frontrow-lab powercut --days 1 --points 200",

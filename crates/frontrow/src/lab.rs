@@ -5,6 +5,7 @@ pub mod ahead;
 pub mod collect;
 pub(crate) mod device;
 pub mod exec;
+pub mod hot_cold;
 mod kernel;
 mod modules;
 pub mod powercut;

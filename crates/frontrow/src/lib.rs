@@ -90,6 +90,7 @@ static FRONTROW_LAB: Program = Program {
         "collect": lab::collect::Collect => lab::collect::run,
         "completions": completions::Completions => completions::run,
         "exec": lab::exec::Exec => lab::exec::run,
+        "hot-cold": lab::hot_cold::HotCold => lab::hot_cold::run,
         "join": lab::shard::Join => lab::shard::join,
         "list": lab::List => lab::list,
         "man": man::Pages => man::run,

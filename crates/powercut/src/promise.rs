@@ -55,7 +55,9 @@ impl Promise {
                 }
             };
             match &record.what {
-                What::Write { lba, pages, fua } => {
+                What::Write {
+                    lba, pages, fua, ..
+                } => {
                     for (at, page) in (*lba as usize..).zip(pages) {
                         versions[at].push(version(*page, *fua, false));
                     }

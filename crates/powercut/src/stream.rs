@@ -4,7 +4,7 @@ use replay::flash::{Config, OPERATION_COUNTERS, Range};
 use std::collections::HashMap;
 
 const MAGIC: &[u8] = b"FRSTREAM";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Size of a page, in bytes.
 pub const PAGE_BYTES: usize = 4096;
@@ -71,6 +71,8 @@ pub enum What {
         lba: u32,
         /// Content of each page, as an index in [`Stream::pages`].
         pages: Vec<u32>,
+        /// Stream of the write; 0 is none.
+        stream: u8,
         /// The write ended only when the pages were in flash (FUA).
         fua: bool,
     },
@@ -224,7 +226,7 @@ impl Reader<'_> {
         let at = self.at;
         let kind = self.u8()?;
         let flags = self.u8()?;
-        self.take::<2>()?;
+        let of = u16::from_le_bytes(self.take()?);
         let lba = self.u32()?;
         let count = self.u32()?;
         let now_ns = self.u64()?;
@@ -240,6 +242,7 @@ impl Reader<'_> {
             kind::WRITE if moves => What::Write {
                 lba,
                 pages: self.pages(count, &mut stream.pages, known)?,
+                stream: u8::try_from(of).map_err(|_| Error::Damaged(at))?,
                 fua: flags & 1 != 0,
             },
             kind::FLUSH => What::Flush,

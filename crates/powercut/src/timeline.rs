@@ -129,7 +129,12 @@ impl<'a> Player<'a> {
                 self.flash
                     .submit(Command::Read { lba, pages }, now_ns, |_| 0)
             }
-            What::Write { lba, pages, fua } => {
+            What::Write {
+                lba,
+                pages,
+                stream,
+                fua,
+            } => {
                 let (lba, fua) = (*lba, *fua);
                 let command = Command::Write {
                     lba,
@@ -137,7 +142,7 @@ impl<'a> Player<'a> {
                     fua,
                 };
                 let word = |it: u32| u64::from(pages[(it - lba) as usize]);
-                self.flash.submit(command, now_ns, word)
+                self.flash.submit_to(*stream, false, command, now_ns, word)
             }
             #[cfg(test)]
             What::Flush if self.stream.ignores_flush => {

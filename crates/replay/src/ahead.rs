@@ -124,14 +124,11 @@ pub fn phone(capacity_pages: u32, minutes: u32, seed: u64, steps: Steps) -> Vec<
 /// A block trace of a phone as such a use. Kernel threads write back what was dirty for as long as
 /// the kernel lets it be; all other threads' requests are waited for.
 pub fn traced(trace: &Trace, capacity_pages: u32, steps: Steps) -> Vec<Event> {
-    let is_writeback = |lane: u32| {
-        let name = trace.name(lane);
-        name.starts_with("kworker") || name.starts_with("f2fs_")
-    };
     let mut events = Vec::new();
     for operation in trace.operations() {
-        let dirty_since_ns = (operation.kind == Kind::Write && is_writeback(operation.lane))
-            .then(|| operation.time_ns.saturating_sub(steps.expire_ns));
+        let dirty_since_ns = (operation.kind == Kind::Write
+            && is_writeback(trace.name(operation.lane)))
+        .then(|| operation.time_ns.saturating_sub(steps.expire_ns));
         let Some((mut first, end)) = operation.pages() else {
             events.push(Event {
                 time_ns: operation.time_ns,
@@ -163,6 +160,11 @@ pub fn traced(trace: &Trace, capacity_pages: u32, steps: Steps) -> Vec<Event> {
         }
     }
     events
+}
+
+/// Whether a thread of this name writes back what others wrote.
+pub(crate) fn is_writeback(name: &str) -> bool {
+    name.starts_with("kworker") || name.starts_with("f2fs_")
 }
 
 struct Phone {

@@ -289,6 +289,18 @@ impl Flash {
         foreground: bool,
         command: Command,
         now_ns: u64,
+        word: impl FnMut(u32) -> u64,
+    ) -> Option<u32> {
+        self.submit_to(0, foreground, command, now_ns, word)
+    }
+
+    /// [`Flash::submit_of`] in a write stream; 0 is none.
+    pub fn submit_to(
+        &mut self,
+        stream: u8,
+        foreground: bool,
+        command: Command,
+        now_ns: u64,
         mut word: impl FnMut(u32) -> u64,
     ) -> Option<u32> {
         let (op, lba, pages, fua) = match command {
@@ -319,6 +331,7 @@ impl Flash {
             (*cmd).op = op;
             (*cmd).fua = fua;
             (*cmd).foreground = foreground;
+            (*cmd).stream = stream;
             (*cmd).lba = lba;
             (*cmd).pages = pages;
             (*cmd).owner = slot as usize as *mut c_void;
@@ -356,6 +369,14 @@ impl Flash {
         self.announce(raw::SOON_INVALID, pages, ranges.into(), within_ns, now_ns)
     }
 
+    /// Announces that the `src` pages of the ranges will be read. A device with
+    /// `read_cache_announced` reads them into its RAM. `false` if the previous announcement has not
+    /// ended, or memory is short.
+    pub fn prefetch(&mut self, ranges: &[Range], now_ns: u64) -> bool {
+        let pages = ranges.iter().map(|range| range.pages).sum();
+        self.announce(raw::PREFETCH, pages, ranges.into(), 0, now_ns)
+    }
+
     fn announce(
         &mut self,
         op: u32,
@@ -379,6 +400,7 @@ impl Flash {
             (*cmd).op = op;
             (*cmd).fua = false;
             (*cmd).foreground = false;
+            (*cmd).stream = 0;
             (*cmd).lba = 0;
             (*cmd).pages = pages;
             (*cmd).owner = slot as usize as *mut c_void;
@@ -509,6 +531,12 @@ pub struct Counters {
     pub folded_pages: u64,
     /// Programs and erases that were suspended for a read.
     pub suspensions: u64,
+    /// Rows that were written to a block of another stream.
+    pub mixed_rows: u64,
+    /// Pages that were read from the device's RAM, without the write cache.
+    pub read_cache_hit_pages: u64,
+    /// Pages that were read into it because the host announced them.
+    pub prefetched_pages: u64,
     /// Pages left empty in rows that had to be programmed before they were full.
     pub padded_pages: u64,
     /// Number of erased blocks.
@@ -529,6 +557,9 @@ impl Counters {
             buffered_pages: stats.slc_page_programs,
             folded_pages: stats.folded_pages,
             suspensions: stats.suspensions,
+            mixed_rows: stats.mixed_rows,
+            read_cache_hit_pages: stats.read_cache_hits,
+            prefetched_pages: stats.prefetched_pages,
             padded_pages: stats.padded_pages,
             erases: stats.erases + stats.log_erases,
         }
@@ -541,7 +572,16 @@ impl Counters {
         }
     }
 
-    fn all_mut(&mut self) -> [&mut u64; 13] {
+    /// What was counted after `before`.
+    #[must_use]
+    pub fn since(mut self, before: &Counters) -> Self {
+        for (mine, theirs) in self.all_mut().into_iter().zip({ *before }.all_mut()) {
+            *mine -= *theirs;
+        }
+        self
+    }
+
+    fn all_mut(&mut self) -> [&mut u64; 16] {
         [
             &mut self.host_write_pages,
             &mut self.cache_overwrite_pages,
@@ -554,6 +594,9 @@ impl Counters {
             &mut self.buffered_pages,
             &mut self.folded_pages,
             &mut self.suspensions,
+            &mut self.mixed_rows,
+            &mut self.read_cache_hit_pages,
+            &mut self.prefetched_pages,
             &mut self.padded_pages,
             &mut self.erases,
         ]

@@ -16,6 +16,7 @@ pub mod beside;
 mod calls;
 mod crew;
 pub mod flash;
+pub mod heat;
 pub mod history;
 mod input;
 mod on_directory;

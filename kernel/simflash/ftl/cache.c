@@ -5,7 +5,8 @@
  * Pages are staged in order of arrival until a row is full, then the row goes
  * to a die; FLUSH and FUA send it before it is full, padded. A page leaves
  * the cache when its program has ended, for until then the cells do not hold
- * it.
+ * it. Each stream has a row of its own, as long as there are rows; else its pages
+ * join those of another one, for a row that is staged has flash.
  */
 #include "internal.h"
 
@@ -81,7 +82,8 @@ static void clear(struct ftl *ftl)
 	}
 	for (i = 0; i <= buckets; i++)
 		cache->bucket[i] = FTL_NONE;
-	cache->staged = cache->oldest = cache->newest = NULL;
+	memset(cache->staged, 0, sizeof(cache->staged));
+	cache->oldest = cache->newest = NULL;
 	cache->flush_head = NULL;
 }
 
@@ -97,7 +99,10 @@ bool ftl_cache_create(struct ftl *ftl)
 	cache->slot = ftl_alloc_array(pages, sizeof(*cache->slot));
 	cache->row = ftl_alloc_array(pages, sizeof(*cache->row));
 	cache->bucket = ftl_alloc_array(1u << bits, sizeof(*cache->bucket));
-	if (!cache->slot || !cache->row || !cache->bucket)
+	if (ftl->config.own_streams)
+		cache->written = ftl_alloc_array(ftl->lbas, sizeof(*cache->written));
+	if (!cache->slot || !cache->row || !cache->bucket ||
+	    (ftl->config.own_streams && !cache->written))
 		return false;
 	clear(ftl);
 	return true;
@@ -118,6 +123,8 @@ void ftl_cache_power_lost(struct ftl *ftl)
 {
 	drop_contents(ftl);
 	clear(ftl);
+	if (ftl->cache.written)
+		memset(ftl->cache.written, 0, ftl->lbas * sizeof(*ftl->cache.written));
 }
 
 void ftl_cache_destroy(struct ftl *ftl)
@@ -126,6 +133,7 @@ void ftl_cache_destroy(struct ftl *ftl)
 
 	drop_contents(ftl);
 	ftl_free_array(cache->slot);
+	ftl_free_array(cache->written);
 	ftl_free_array(cache->row);
 	ftl_free_array(cache->bucket);
 }
@@ -158,71 +166,134 @@ static void own(struct ftl_slot *slot, struct ftl_content *content, struct ftl_c
  * write at a time moves into the cache, and a FUA write's pages are sent off
  * with its last.
  */
-static bool overwrite(struct ftl *ftl, uint32_t lba, struct ftl_content *content,
+static void overwrite(struct ftl *ftl, struct ftl_slot *slot, struct ftl_content *content,
 		      struct ftl_cmd *fua)
 {
-	struct ftl_cache *cache = &ftl->cache;
-	uint32_t index = find(cache, lba);
-	struct ftl_slot *slot;
-
-	if (index == FTL_NONE)
-		return false;
-	slot = &cache->slot[index];
-	if (!slot->staged) {
-		unlist_slot(cache, index);
-		return false;
-	}
 	ftl_content_drop(&slot->content);
 	own(slot, content, fua);
 	ftl->stats.cache_overwrites++;
-	return true;
 }
 
-static bool stage_row(struct ftl *ftl)
+static bool stage_row(struct ftl *ftl, uint32_t stream)
 {
 	struct ftl_cache *cache = &ftl->cache;
+	struct ftl_row *row = cache->free_row;
 
 	if (!ftl_store_reserve_row(ftl))
 		return false;
-	cache->staged = cache->free_row;
-	cache->free_row = cache->staged->next;
-	cache->staged->pages = 0;
-	cache->staged->operation.foreground = false;
+	cache->free_row = row->next;
+	row->pages = 0;
+	row->operation.foreground = false;
+	cache->staged[stream] = row;
 	return true;
 }
 
-/* Takes the content, of the foreground if @front; false if there is no flash left for it. */
-bool ftl_cache_write(struct ftl *ftl, uint32_t lba, struct ftl_content *content,
-		     struct ftl_cmd *fua, bool front)
+/*
+ * Streams by how long ago a page was written last, in pages written since: the first is
+ * for pages that are overwritten within the least time, each further one for four times as
+ * much, up to a quarter of the device. Others, and new pages, have no stream. When the
+ * collector moved a page does not count, so its OOB does not tell.
+ */
+static uint32_t stream_by_age(const struct ftl *ftl, uint32_t lba)
+{
+	const struct ftl_cache *cache = &ftl->cache;
+	uint32_t streams = ftl_config_streams(&ftl->config);
+	uint32_t age = cache->pages_written - cache->written[lba];
+	uint32_t stream;
+
+	for (stream = 1; cache->written[lba] && stream < streams; stream++) {
+		if (age < ftl->config.capacity_pages >> 2 * (streams - stream))
+			return stream;
+	}
+	return 0;
+}
+
+static void note_written(struct ftl_cache *cache, uint32_t lba)
+{
+	if (!cache->written)
+		return;
+	if (!++cache->pages_written)
+		cache->pages_written = 1;
+	cache->written[lba] = cache->pages_written;
+}
+
+uint32_t ftl_cache_stream(const struct ftl *ftl, uint32_t lba, const struct ftl_cmd *cmd)
+{
+	if (cmd && cmd->stream)
+		return cmd->stream;
+	return cmd && ftl->config.own_streams ? stream_by_age(ftl, lba) : 0;
+}
+
+/* The stream in whose row the next page of @stream goes; that has none if no row is being filled. */
+static uint32_t staged_in(const struct ftl *ftl, uint32_t stream)
+{
+	uint32_t other;
+
+	if (ftl->cache.staged[stream] || ftl->free_rows)
+		return stream;
+	for (other = 0; other < ftl_config_streams(&ftl->config); other++) {
+		if (ftl->cache.staged[other])
+			return other;
+	}
+	return stream;
+}
+
+static void stage_page(struct ftl *ftl, uint32_t stream, uint32_t lba,
+		       struct ftl_content *content, struct ftl_cmd *fua)
 {
 	struct ftl_cache *cache = &ftl->cache;
-	struct ftl_slot *slot;
-	uint32_t index;
+	uint32_t index = new_slot(cache);
+	struct ftl_slot *slot = &cache->slot[index];
+	struct ftl_row *row = cache->staged[stream];
 
-	if (!cache->staged && !stage_row(ftl))
-		return false;
-	cache->staged->operation.foreground |= front;
-	if (overwrite(ftl, lba, content, fua))
-		return true;
-
-	index = new_slot(cache);
-	slot = &cache->slot[index];
 	slot->lba = lba;
+	slot->stream = stream;
 	slot->used = true;
 	slot->staged = true;
 	slot->dropped = false;
 	slot->blank = false;
 	own(slot, content, fua);
 	list_slot(cache, index);
-	cache->staged->slot[cache->staged->pages++] = index;
-	if (cache->staged->pages == ftl->config.row_pages)
-		ftl_cache_push(ftl);
+	row->slot[row->pages++] = index;
+	if (row->pages == ftl->config.row_pages)
+		ftl_cache_push(ftl, stream);
+}
+
+/* Takes the content, of the command or of nobody's; false if there is no flash left for it. */
+bool ftl_cache_write(struct ftl *ftl, uint32_t lba, struct ftl_content *content,
+		     struct ftl_cmd *cmd)
+{
+	struct ftl_cache *cache = &ftl->cache;
+	struct ftl_cmd *fua = cmd && cmd->fua ? cmd : NULL;
+	uint32_t index = find(cache, lba);
+	bool in_place = index != FTL_NONE && cache->slot[index].staged;
+	uint32_t stream = in_place ? cache->slot[index].stream :
+				     staged_in(ftl, ftl_cache_stream(ftl, lba, cmd));
+
+	if (!cache->staged[stream] && !stage_row(ftl, stream))
+		return false;
+	note_written(cache, lba);
+	cache->staged[stream]->operation.foreground |= ftl_command_is_front(ftl, cmd);
+	if (in_place) {
+		overwrite(ftl, &cache->slot[index], content, fua);
+		return true;
+	}
+	if (index != FTL_NONE)
+		unlist_slot(cache, index);
+	stage_page(ftl, stream, lba, content, fua);
 	return true;
 }
 
-uint32_t ftl_cache_staged(const struct ftl *ftl)
+bool ftl_cache_has_row(const struct ftl *ftl, uint32_t stream)
 {
-	return ftl->cache.staged ? ftl->cache.staged->pages : 0;
+	return ftl->cache.staged[staged_in(ftl, stream)];
+}
+
+uint32_t ftl_cache_staged(const struct ftl *ftl, uint32_t stream)
+{
+	const struct ftl_row *row = ftl->cache.staged[staged_in(ftl, stream)];
+
+	return row ? row->pages : 0;
 }
 
 static void link_row(struct ftl_cache *cache, struct ftl_row *row)
@@ -256,15 +327,15 @@ static void send_off(struct ftl_slot *slot)
 	slot->blank = slot->dropped;
 }
 
-void ftl_cache_push(struct ftl *ftl)
+void ftl_cache_push(struct ftl *ftl, uint32_t stream)
 {
 	struct ftl_cache *cache = &ftl->cache;
-	struct ftl_row *row = cache->staged;
+	struct ftl_row *row = cache->staged[stream];
 	uint32_t i;
 
 	if (!row)
 		return;
-	cache->staged = NULL;
+	cache->staged[stream] = NULL;
 	link_row(cache, row);
 	for (i = 0; i < row->pages; i++) {
 		send_off(&cache->slot[row->slot[i]]);
@@ -273,12 +344,65 @@ void ftl_cache_push(struct ftl *ftl)
 
 	row->sequence = ftl->next_sequence;
 	row->operation.kind = FTL_PROGRAM_ROW;
-	row->operation.physical = ftl_store_take_row(ftl, &row->operation.erase_first);
+	row->operation.physical = ftl_store_take_row(ftl, stream, &row->operation.erase_first);
 	row->operation.pages = row->pages;
 	ftl->next_sequence += row->pages;
 	ftl->stats.padded_pages += ftl->config.row_pages - row->pages;
 	ftl_die_queue(ftl, ftl_die_of(ftl, row->operation.physical), &row->operation,
 		      FTL_CLASS_PROGRAM);
+}
+
+/* What is left of two streams goes to one row, if it fits: instead of being padded twice. */
+static void join(struct ftl *ftl, uint32_t to, uint32_t from)
+{
+	struct ftl_cache *cache = &ftl->cache;
+	struct ftl_row *into = cache->staged[to], *row = cache->staged[from];
+	uint32_t i;
+
+	if (!into || !row || into->pages + row->pages > ftl->config.row_pages)
+		return;
+	for (i = 0; i < row->pages; i++) {
+		cache->slot[row->slot[i]].stream = to;
+		into->slot[into->pages++] = row->slot[i];
+	}
+	into->operation.foreground |= row->operation.foreground;
+	cache->staged[from] = NULL;
+	free_row(cache, row);
+	ftl_store_give_back_row(ftl);
+}
+
+void ftl_cache_push_all(struct ftl *ftl)
+{
+	uint32_t streams = ftl_config_streams(&ftl->config);
+	uint32_t stream, other;
+
+	for (stream = 0; stream < streams; stream++) {
+		for (other = stream + 1; other < streams; other++)
+			join(ftl, stream, other);
+		ftl_cache_push(ftl, stream);
+	}
+}
+
+static bool has_page_of(const struct ftl_cache *cache, const struct ftl_row *row,
+			const struct ftl_cmd *cmd)
+{
+	uint32_t i;
+
+	for (i = 0; row && i < row->pages; i++) {
+		if (cache->slot[row->slot[i]].fua == cmd)
+			return true;
+	}
+	return false;
+}
+
+void ftl_cache_push_of(struct ftl *ftl, const struct ftl_cmd *fua)
+{
+	uint32_t stream;
+
+	for (stream = 0; stream < ftl_config_streams(&ftl->config); stream++) {
+		if (has_page_of(&ftl->cache, ftl->cache.staged[stream], fua))
+			ftl_cache_push(ftl, stream);
+	}
 }
 
 /* Ends the flushes whose rows are all programmed, then the log and the map they asked for. */
@@ -306,7 +430,7 @@ void ftl_cache_flush(struct ftl *ftl, struct ftl_cmd *cmd)
 {
 	struct ftl_cache *cache = &ftl->cache;
 
-	ftl_cache_push(ftl);
+	ftl_cache_push_all(ftl);
 	if (ftl->log.must_flush)
 		ftl_log_flush(ftl);
 	cmd->flush_log = ftl->log.handed_number;

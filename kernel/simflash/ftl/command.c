@@ -125,6 +125,8 @@ static enum ftl_kind look_up(struct ftl *ftl, struct ftl_cmd *cmd, uint32_t page
 		ftl->stats.cache_read_hits++;
 		return FTL_NO_FLASH;
 	}
+	if (ftl_readcache_read(ftl, lba, page_memory(cmd, page)))
+		return FTL_NO_FLASH;
 	if (ftl_map_find(ftl, lba, &cmd->page[page].physical)) {
 		cmd->page[page].oob = lba;
 		if (ftl->alias.count && ftl_map_names(ftl, cmd->page[page].physical, lba))
@@ -236,6 +238,7 @@ void ftl_command_row_read(struct ftl *ftl, struct ftl_operation *operation)
 			cmd->status = FTL_CORRUPT;
 		else
 			ftl_store_read(ftl, physical, page_memory(cmd, page));
+		ftl_readcache_was_read(ftl, cmd->lba + page);
 	}
 	ftl_store_unpin(ftl, operation->physical);
 	to_link(ftl, operation);
@@ -250,13 +253,16 @@ void ftl_command_row_read(struct ftl *ftl, struct ftl_operation *operation)
 static uint32_t next_piece(struct ftl *ftl)
 {
 	const struct ftl_cmd *cmd = ftl->writes.head;
-	uint32_t pages;
+	uint32_t pages, stream;
 
 	if (!cmd || ftl_log_wants_quiet(ftl) || ftl_mapcache_is_full(ftl))
 		return 0;
-	if (!ftl->cache.staged && !ftl->free_rows && ftl_collect_goes_on(ftl))
+	stream = ftl_cache_stream(ftl, cmd->lba + cmd->moved, cmd);
+	if (!ftl_cache_has_row(ftl, stream) && !ftl->free_rows && ftl_collect_goes_on(ftl))
 		return 0;
-	pages = ftl->config.row_pages - ftl_cache_staged(ftl);
+	if (ftl->streams > 1 && !ftl_store_has_row(ftl, stream) && ftl_collect_is_at_work(ftl))
+		return 0;
+	pages = ftl->config.row_pages - ftl_cache_staged(ftl, stream);
 	if (pages > cmd->pages - cmd->moved)
 		pages = cmd->pages - cmd->moved;
 	return pages <= ftl->cache.free_count ? pages : 0;
@@ -280,7 +286,7 @@ static void end_write(struct ftl *ftl, struct ftl_cmd *cmd)
 	for (; cmd->moved < cmd->pages; cmd->moved++)
 		ftl_content_drop(&cmd->page[cmd->moved].content);
 	if (cmd->fua)
-		ftl_cache_push(ftl);
+		ftl_cache_push_of(ftl, cmd);
 	if (!--cmd->waiting)
 		ftl_command_respond(ftl, cmd);
 }
@@ -337,7 +343,7 @@ static void write_moved(struct ftl *ftl)
 				continue;
 		}
 		if (ftl_cache_write(ftl, cmd->lba + cmd->moved, &cmd->page[cmd->moved].content,
-				    cmd->fua ? cmd : NULL, ftl_command_is_front(ftl, cmd)))
+				    cmd))
 			continue;
 		if (ftl_collect_goes_on(ftl))
 			return;		/* what is left crosses the link again */
@@ -460,6 +466,7 @@ static bool is_held(const struct ftl *ftl, const struct ftl_cmd *cmd)
 	       ftl_collect_is_at_work(ftl);
 }
 
+/* A read that passes a write of its pages finds them as they were: the write has not ended. */
 static bool passes(const struct ftl *ftl, const struct ftl_cmd *cmd)
 {
 	const struct ftl_cmd *each;
@@ -467,7 +474,9 @@ static bool passes(const struct ftl *ftl, const struct ftl_cmd *cmd)
 	if (cmd->op >= FTL_OPS)
 		return false;
 	for (each = ftl->arrived.head; each != cmd; each = each->next) {
-		if (!independent(cmd, each))
+		bool as_it_was = cmd->op == FTL_READ && each->op == FTL_WRITE;
+
+		if (!as_it_was && !independent(cmd, each))
 			return false;
 	}
 	return true;
@@ -562,7 +571,7 @@ static void controller_event(struct ftl *ftl)
 	ftl->due_ns[FTL_DUE_CONTROLLER] = FTL_NEVER;
 	switch (cmd->op) {
 	case FTL_READ:
-		if (ftl_mapcache_look_up(ftl, cmd))
+		if (ftl_readcache_has(ftl, cmd->lba, cmd->pages) || ftl_mapcache_look_up(ftl, cmd))
 			start_read(ftl, cmd);
 		break;
 	case FTL_WRITE:
@@ -679,6 +688,8 @@ void ftl_submit(struct ftl *ftl, struct ftl_cmd *cmd, uint64_t now_ns)
 {
 	ftl_run(ftl, now_ns);
 	cmd->status = FTL_OK;
+	cmd->stream = cmd->op == FTL_WRITE && cmd->stream < ftl_config_streams(&ftl->config) ?
+		      cmd->stream : 0;
 	cmd->moved = 0;
 	cmd->waiting = 0;
 	cmd->number = ftl->next_number++;

@@ -113,6 +113,11 @@ uint32_t ftl_config_buffer_blocks(const struct ftl_config *config)
 	return (config->slc_pages + stripe_pages - 1) / stripe_pages;
 }
 
+uint32_t ftl_config_streams(const struct ftl_config *config)
+{
+	return config->streams ? config->streams : 1;
+}
+
 const char *ftl_config_error(const struct ftl_config *config)
 {
 	if (!config->channels || !config->dies_per_channel ||
@@ -138,7 +143,17 @@ const char *ftl_config_error(const struct ftl_config *config)
 	if (config->suspend_ns && config->policy == FTL_FIFO)
 		return "suspend_ns needs policy 1 or 2: reads that wait their turn suspend nothing";
 	if (config->victim >= FTL_VICTIMS)
-		return "victim must be 0 (greedy) or 1 (cost-benefit)";
+		return "victim must be 0 (greedy), 1 (cost-benefit) or 2 (with heat)";
+	if (config->streams > FTL_MAX_STREAMS)
+		return "streams must be at most 8";
+	if (config->own_streams && config->streams < 2)
+		return "own_streams needs streams of at least 2";
+	if (config->streams > 1 && config->cache_pages < (config->streams + 1) * config->row_pages)
+		return "the write cache must hold a row for each stream, and one more";
+	if (config->read_cache_pages > FTL_MAX_CACHE_PAGES)
+		return "the read cache must hold at most 256 MiB";
+	if (config->read_cache_announced && !config->read_cache_pages)
+		return "read_cache_announced needs read_cache_kib";
 	if (config->idle_percent > 1000)
 		return "idle_percent must be at most 1000";
 	if (config->unit_pages && (!config->open_units || config->open_units > FTL_MAX_OPEN_UNITS))

@@ -8,6 +8,7 @@ void ftl_destroy(struct ftl *ftl)
 	ftl_hints_destroy(ftl);
 	ftl_log_destroy(ftl);
 	ftl_system_destroy(ftl);
+	ftl_readcache_destroy(ftl);
 	ftl_cache_destroy(ftl);
 	ftl_mapcache_destroy(ftl);
 	ftl_map_destroy(ftl);
@@ -38,9 +39,12 @@ struct ftl *ftl_create(const struct ftl_config *config, uint64_t now_ns)
 	ftl->blocks_per_die = ftl->main_blocks + ftl_config_buffer_blocks(config);
 	ftl->blocks = ftl->blocks_per_die * ftl->dies;
 	ftl->lbas = config->capacity_pages + ftl_mapcache_pages(config);
+	ftl->streams = ftl_config_streams(config);
+	if (ftl->streams > 1 && ftl_mapcache_pages(config))
+		ftl->streams++;
 
 	if (!ftl_store_create(ftl) || !ftl_map_create(ftl) || !ftl_mapcache_create(ftl) ||
-	    !ftl_cache_create(ftl) || !ftl_system_create(ftl) || !ftl_command_create(ftl)) {
+	    !ftl_cache_create(ftl) || !ftl_readcache_create(ftl) || !ftl_system_create(ftl) || !ftl_command_create(ftl)) {
 		ftl_destroy(ftl);
 		return NULL;
 	}

@@ -167,7 +167,7 @@ static void count_wait(struct ftl *ftl, const struct ftl_operation *operation)
 static bool reads(enum ftl_kind kind)
 {
 	return kind == FTL_READ_ROW || kind == FTL_COLLECT_READ || kind == FTL_SPREAD_READ ||
-	       kind == FTL_VERIFY_READ || kind == FTL_MAP_READ;
+	       kind == FTL_VERIFY_READ || kind == FTL_MAP_READ || kind == FTL_PREFETCH_READ;
 }
 
 static bool erases(enum ftl_kind kind)
@@ -378,6 +378,9 @@ static void finish(struct ftl *ftl, struct ftl_die *die)
 		break;
 	case FTL_VERIFY_READ:
 		ftl_command_verified(ftl, operation);
+		break;
+	case FTL_PREFETCH_READ:
+		ftl_readcache_fetched(ftl, operation);
 		break;
 	case FTL_MAP_READ:
 		ftl_mapcache_read_done(ftl, operation);

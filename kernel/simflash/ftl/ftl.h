@@ -47,6 +47,7 @@
 #define FTL_MAX_CACHE_PAGES 65536
 #define FTL_MAX_QUEUE_DEPTH 1024
 #define FTL_MAX_COMMAND_PAGES 1024
+#define FTL_MAX_STREAMS 8
 
 enum ftl_policy {
 	FTL_FIFO,		/* a die serves in order of arrival */
@@ -59,6 +60,7 @@ enum ftl_policy {
 enum ftl_victim {
 	FTL_GREEDY,		/* the one with the fewest valid pages */
 	FTL_COST_BENEFIT,	/* most space for the work, old blocks before recent ones */
+	FTL_HEAT,		/* ... where a page that is soon invalid costs twice */
 	FTL_VICTIMS,
 };
 
@@ -96,6 +98,10 @@ struct ftl_config {
 	uint32_t collect_yields;	/* FTL_FG_AWARE: to the foreground's programs */
 	uint32_t front_rows;		/* FTL_FG_AWARE: only the foreground's writes take them */
 	uint32_t idle_percent;		/* of the spare flash, kept free while idle; 0: a 64th */
+	uint32_t streams;		/* of writes, each with blocks of its own; 0: one */
+	uint32_t own_streams;		/* the device gives one to a write that has none */
+	uint32_t read_cache_pages;
+	uint32_t read_cache_announced;	/* it keeps FTL_PREFETCH's pages, not what was read last */
 
 	uint64_t read_ns;		/* a row, cells to the die's register */
 	uint64_t read_upper_ns;		/* every other row; 0: read_ns */
@@ -142,11 +148,13 @@ struct ftl_config {
  *		ahead while it is idle, and no more. Replaces what was announced before.
  * FTL_SOON_INVALID	src of the ranges is about to be overwritten or dropped, within
  *		`within_ns`. With no ranges: forget all that was announced.
+ * FTL_PREFETCH	src of the ranges will be read: a device with read_cache_announced reads it into
+ *		its RAM while it is idle.
  */
 enum ftl_op {
 	FTL_READ, FTL_WRITE, FTL_FLUSH, FTL_DISCARD, FTL_OPS,
 	FTL_REMAP = FTL_OPS, FTL_SPREAD, FTL_ARM, FTL_LOG_FLUSH, FTL_LOG_COMMIT,
-	FTL_LOG_DISCARD, FTL_CHECKPOINT, FTL_RESERVE, FTL_SOON_INVALID,
+	FTL_LOG_DISCARD, FTL_CHECKPOINT, FTL_RESERVE, FTL_SOON_INVALID, FTL_PREFETCH,
 };
 
 enum ftl_status {
@@ -191,6 +199,7 @@ struct ftl_cmd {
 	enum ftl_op op;
 	bool fua;
 	bool foreground;		/* somebody looks at who waits (FTL_FG_AWARE) */
+	uint8_t stream;			/* of a write; 0, or one that the device has not: none */
 	uint32_t lba;
 	uint32_t pages;
 	void *owner;			/* the caller's */
@@ -241,6 +250,9 @@ struct ftl_stats {
 	uint64_t held_writes;			/* of the background, until more rows were free */
 	uint64_t reserves;			/* announcements of writes */
 	uint64_t announced_invalid_pages;
+	uint64_t mixed_rows;			/* in another stream's block, for lack of an own one */
+	uint64_t read_cache_hits;		/* pages */
+	uint64_t prefetched_pages;		/* read for FTL_PREFETCH */
 	uint64_t unit_merges;
 	uint64_t map_look_ups;			/* pages of the map that reads asked for */
 	uint64_t map_misses;			/* ... that were not in RAM */
@@ -338,7 +350,7 @@ struct ftl_cmd *ftl_take_done(struct ftl *ftl);
  */
 bool ftl_prepare_remap(struct ftl *ftl);
 
-/* The same for FTL_SOON_INVALID. */
+/* The same for FTL_SOON_INVALID. FTL_PREFETCH needs none. */
 bool ftl_prepare_hints(struct ftl *ftl);
 
 /* check(): whether all that was remapped is committed. */

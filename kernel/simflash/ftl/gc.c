@@ -34,22 +34,27 @@
 #define IDLE_SHARE 64
 /* ... from blocks that are at least a quarter invalid. */
 #define IDLE_VALID(pages) ((pages) * 3 / 4)
+/* With FTL_HEAT so many blocks with as many valid pages are compared. */
+#define HEAT_BLOCKS 8
 
 static uint32_t index_of(const struct ftl *ftl, const struct ftl_die *die)
 {
 	return die - ftl->die;
 }
 
-/* The host can open no block. */
-static bool urgent(const struct ftl_die *die)
+/*
+ * The host can open no block, or with streams only one: another stream may be at the end of
+ * its block, and would write to this one's.
+ */
+static bool urgent(const struct ftl *ftl, const struct ftl_die *die)
 {
-	return ftl_store_free_blocks(die) <= FTL_RESERVED_BLOCKS;
+	return ftl_store_free_blocks(die) <= FTL_RESERVED_BLOCKS + (ftl->streams > 1);
 }
 
 /* Somebody waits for the space. */
 static bool hurries(const struct ftl *ftl, const struct ftl_die *die)
 {
-	return urgent(die) || ftl->held;
+	return urgent(ftl, die) || ftl->held;
 }
 
 /* Blocks of a die that are free when it has rested. */
@@ -69,14 +74,14 @@ static bool wanted(const struct ftl *ftl, const struct ftl_die *die)
 	uint32_t rows;
 
 	if (ftl_hints_reserve(ftl, &rows))
-		return urgent(die) || ftl_store_main_rows(ftl, die) < rows;
+		return urgent(ftl, die) || ftl_store_main_rows(ftl, die) < rows;
 	return ftl_store_free_blocks(die) <= idle_blocks(ftl);
 }
 
 /* The host is idle, and the write buffer has blocks to be emptied. */
 static bool folds(const struct ftl *ftl, const struct ftl_die *die)
 {
-	return ftl->folding && die->buffer.closed.count && !urgent(die);
+	return ftl->folding && die->buffer.closed.count && !urgent(ftl, die);
 }
 
 void ftl_collect_wake(struct ftl *ftl, const struct ftl_die *die)
@@ -117,6 +122,13 @@ static uint32_t oldest(const struct ftl *ftl, const struct ftl_die *die, uint32_
 	return block;
 }
 
+/* Pages of the block that are soon invalid, where that counts. */
+static uint32_t heat(const struct ftl *ftl, uint32_t block)
+{
+	return ftl->config.victim == FTL_HEAT && ftl_hints_avoid(ftl) ?
+	       ftl_hints_marks_in(ftl, block) : 0;
+}
+
 /* Blocks without valid pages are left out: they are given back by themselves. */
 static uint32_t greedy(const struct ftl *ftl, const struct ftl_die *die, uint32_t most_valid)
 {
@@ -131,33 +143,44 @@ static uint32_t greedy(const struct ftl *ftl, const struct ftl_die *die, uint32_
 	return FTL_NONE;
 }
 
+struct best_victim {
+	uint32_t block;
+	uint64_t benefit, cost;
+};
+
+static void weigh(const struct ftl *ftl, uint32_t block, struct best_victim *best)
+{
+	uint32_t valid = ftl->block[block].valid;
+	uint64_t cost = valid + heat(ftl, block);
+	uint64_t benefit = (ftl->next_sequence - ftl->block[block].changed + 1) *
+			   (ftl->config.block_pages - valid);
+
+	if (best->block == FTL_NONE || benefit * best->cost > best->benefit * cost)
+		*best = (struct best_victim){ block, benefit, cost };
+}
+
 /*
  * Rosenblum and Ousterhout's benefit / cost = age * (1 - u) / 2u. Of blocks
  * with as many valid pages the head of their list has not changed for longest,
- * so one block a list is enough to look at.
+ * so one block a list is enough to look at. With FTL_HEAT a page that is soon invalid
+ * counts twice in the cost: its move is in vain, and left alone it costs nothing. Then
+ * one that changed later may be the better.
  */
 static uint32_t cost_benefit(const struct ftl *ftl, const struct ftl_die *die,
 			     uint32_t most_valid)
 {
-	uint64_t best_benefit = 0, best_cost = 1;
-	uint32_t best = FTL_NONE;
-	uint32_t valid;
+	struct best_victim best = { .block = FTL_NONE };
+	uint32_t most = ftl->config.victim == FTL_HEAT ? HEAT_BLOCKS : 1;
+	uint32_t valid, block, looked_at;
 
 	for (valid = 1; valid <= most_valid; valid++) {
-		uint32_t block = oldest(ftl, die, valid);
-		uint64_t benefit;
-
-		if (block == FTL_NONE)
-			continue;
-		benefit = (ftl->next_sequence - ftl->block[block].changed + 1) *
-			  (ftl->config.block_pages - valid);
-		if (best == FTL_NONE || benefit * best_cost > best_benefit * valid) {
-			best = block;
-			best_benefit = benefit;
-			best_cost = valid;
+		block = oldest(ftl, die, valid);
+		for (looked_at = 0; block != FTL_NONE && looked_at < most; looked_at++) {
+			weigh(ftl, block, &best);
+			block = ftl->block[block].next;
 		}
 	}
-	return best;
+	return best.block;
 }
 
 /*
@@ -199,8 +222,8 @@ static uint32_t choose(struct ftl *ftl, struct ftl_die *die)
 	if (worn_least != FTL_NONE)
 		return worn_least;
 	if (wanted(ftl, die))
-		block = ftl->config.victim == FTL_COST_BENEFIT ?
-			cost_benefit(ftl, die, most_valid) : greedy(ftl, die, most_valid);
+		block = ftl->config.victim == FTL_GREEDY ?
+			greedy(ftl, die, most_valid) : cost_benefit(ftl, die, most_valid);
 	if (block == FTL_NONE && folds(ftl, die))
 		block = die->buffer.closed.head;
 	return block;
@@ -469,7 +492,7 @@ static void stop_folding(struct ftl *ftl, struct ftl_die *die)
 {
 	uint32_t victim = die->collector.victim;
 
-	if (victim == FTL_NONE || (ftl->folding && !urgent(die)) ||
+	if (victim == FTL_NONE || (ftl->folding && !urgent(ftl, die)) ||
 	    !ftl_store_is_buffer(ftl, victim * ftl->config.block_pages))
 		return;
 	die->collector.victim = FTL_NONE;
@@ -552,11 +575,11 @@ static bool step(struct ftl *ftl, struct ftl_die *die)
 
 static void collect(struct ftl *ftl, struct ftl_die *die)
 {
-	if (die->held.count && ftl->log.buffered_entries && urgent(die))
+	if (die->held.count && ftl->log.buffered_entries && urgent(ftl, die))
 		ftl_log_flush(ftl);
 	if (die->collector.busy)
 		hurry(ftl, die);
-	else if (!step(ftl, die) && (urgent(die) || ftl_log_wants_quiet(ftl)))
+	else if (!step(ftl, die) && (urgent(ftl, die) || ftl_log_wants_quiet(ftl)))
 		ftl->collect_waits |= 1ull << index_of(ftl, die);
 }
 

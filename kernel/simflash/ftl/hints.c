@@ -8,8 +8,10 @@
  *			of the rows, and no more. Rows that the host is given count as used.
  *	FTL_SOON_INVALID	a block with such pages is emptied only when somebody waits for
  *			space: the pages would be moved in vain.
+ *	FTL_PREFETCH	the pages will be read, or have left the host's page cache though they
+ *			are in use: what has room is read into RAM (readcache.c).
  *
- * Both are for a time. After it the device keeps what it keeps by itself.
+ * The first two are for a time. After it the device keeps what it keeps by itself.
  */
 #include "internal.h"
 
@@ -106,14 +108,23 @@ static bool is_on_device(const struct ftl *ftl, const struct ftl_range *range)
 	       range->pages <= ftl->config.capacity_pages - range->src;
 }
 
+static bool are_on_device(const struct ftl *ftl, const struct ftl_cmd *cmd)
+{
+	uint32_t i;
+
+	for (i = 0; i < cmd->ranges; i++) {
+		if (!is_on_device(ftl, &cmd->range[i]))
+			return false;
+	}
+	return true;
+}
+
 static enum ftl_status mark_ranges(struct ftl *ftl, const struct ftl_cmd *cmd)
 {
 	uint32_t i, page;
 
-	for (i = 0; i < cmd->ranges; i++) {
-		if (!is_on_device(ftl, &cmd->range[i]))
-			return FTL_BAD_RANGE;
-	}
+	if (!are_on_device(ftl, cmd))
+		return FTL_BAD_RANGE;
 	if (!cmd->ranges || ftl->now_ns >= ftl->hints.marked_until_ns)
 		forget_marks(ftl);
 	ftl->hints.marked_until_ns = ftl->now_ns + cmd->within_ns;
@@ -121,6 +132,17 @@ static enum ftl_status mark_ranges(struct ftl *ftl, const struct ftl_cmd *cmd)
 		for (page = 0; page < cmd->range[i].pages; page++)
 			mark(ftl, cmd->range[i].src + page);
 	}
+	return FTL_OK;
+}
+
+static enum ftl_status prefetch(struct ftl *ftl, const struct ftl_cmd *cmd)
+{
+	uint32_t i;
+
+	if (!are_on_device(ftl, cmd))
+		return FTL_BAD_RANGE;
+	for (i = 0; i < cmd->ranges; i++)
+		ftl_readcache_want(ftl, &cmd->range[i]);
 	return FTL_OK;
 }
 
@@ -140,6 +162,8 @@ void ftl_hints_start(struct ftl *ftl, struct ftl_cmd *cmd)
 {
 	if (cmd->op == FTL_RESERVE)
 		reserve(ftl, cmd);
+	else if (cmd->op == FTL_PREFETCH)
+		cmd->status = prefetch(ftl, cmd);
 	else if (!ftl->hints.marked || !ftl->hints.in_block)
 		cmd->status = FTL_LOG_FULL;
 	else

@@ -82,6 +82,7 @@ enum ftl_kind {
 	FTL_VERIFY_READ,
 	FTL_MAP_READ,		/* a page of the map; `first` is its number */
 	FTL_MAP_PROGRAM,
+	FTL_PREFETCH_READ,	/* for the read cache */
 	FTL_NO_FLASH,		/* pages that needed no die, on their way to the link */
 };
 
@@ -115,6 +116,15 @@ enum ftl_phase {
 	FTL_WHOLE,
 	FTL_SUSPENDING,			/* the cells are left as they are, for a read */
 };
+
+/* The block that a stream's rows on a die are given out of. */
+struct ftl_open_block {
+	uint32_t block;			/* FTL_NONE if none */
+	uint32_t rows;			/* of it that are given out */
+};
+
+/* The host's streams, and one of the map's own pages. */
+#define FTL_OPEN_STREAMS (FTL_MAX_STREAMS + 1)
 
 /*
  * The write buffer's part on a die: blocks of its own, written one bit a cell. The host
@@ -166,8 +176,7 @@ struct ftl_die {
 
 	struct ftl_block_list erased, invalid;
 	struct ftl_block_list held;	/* invalid, by changes that are not in flash yet */
-	uint32_t open;			/* block, FTL_NONE if none */
-	uint32_t open_rows;		/* rows of it that are given out */
+	struct ftl_open_block open[FTL_OPEN_STREAMS];
 	struct ftl_operation erase;	/* ahead of need */
 	bool erase_pending;		/* queued or being served */
 	uint32_t erasing;		/* its block, FTL_NONE if none or taken already */
@@ -192,11 +201,12 @@ struct ftl_slot {
 	struct ftl_cmd *fua;		/* waits for the program */
 	uint32_t lba;
 	uint32_t next;			/* free slots, or the same hash bucket */
+	uint8_t stream;			/* in whose row it is staged */
 	bool used, staged, listed, dropped;
 	bool blank;			/* dropped before it was sent off: it is not programmed */
 };
 
-/* A row in the making (the staged one), or under program. */
+/* A row in the making (a staged one), or under program. */
 struct ftl_row {
 	struct ftl_operation operation;	/* first: an operation's row is found by it */
 	struct ftl_row *previous, *next;
@@ -213,10 +223,37 @@ struct ftl_cache {
 	uint32_t free_head, free_count;
 	struct ftl_row *row;		/* storage of all rows */
 	struct ftl_row *free_row;
-	struct ftl_row *staged;		/* NULL if nothing is staged */
+	struct ftl_row *staged[FTL_MAX_STREAMS];	/* NULL if nothing is staged */
+	uint32_t *written;		/* with own_streams, of an LBA: when, in pages written; 0: never */
+	uint32_t pages_written;
 	struct ftl_row *oldest, *newest; /* under program, in order of issue */
 	uint64_t next_row;
 	struct ftl_cmd *flush_head, *flush_tail;
+};
+
+/*
+ * The read cache: pages of flash that are in RAM as well. An LBA is kept until it is
+ * overwritten or discarded, or others need its place. Those that are wanted are read one
+ * after another, one operation a die.
+ */
+struct ftl_kept {
+	uint32_t lba;
+	uint32_t next, previous;	/* the newest first; free ones: `next` only */
+};
+
+struct ftl_fetch {
+	struct ftl_operation operation;	/* first: the fetch is found by it */
+	bool busy;
+	uint32_t lba[FTL_MAX_ROW_PAGES];
+};
+
+struct ftl_readcache {
+	uint32_t *place;		/* of an LBA: its entry + 1, 0 if it is not kept */
+	struct ftl_kept *kept;
+	uint32_t newest, oldest, free;	/* entries, FTL_NONE if none */
+	uint32_t *wanted;		/* LBAs to be read, a ring */
+	uint32_t first_wanted, wanted_count;
+	struct ftl_fetch fetch[FTL_MAX_DIES];
 };
 
 struct ftl_commands {
@@ -391,7 +428,6 @@ struct ftl_image_block {
 };
 
 #define FTL_RESERVED_BLOCKS 2	/* of each die, for its collector */
-#define FTL_OPEN_BLOCKS 3	/* of each die: the host's, the collector's, the write buffer's */
 #define FTL_TORN_LBA (FTL_NO_LBA - 1)	/* in an OOB: the page cannot be read */
 
 #define FTL_MAX_ALIASES 8	/* of a page */
@@ -445,7 +481,8 @@ struct ftl {
 	uint32_t main_blocks;		/* of each die; the others are the write buffer's */
 	uint64_t free_rows;
 	uint64_t next_sequence;
-	uint32_t next_die;
+	uint32_t streams;		/* the host's, and the map's if it has one: the last */
+	uint32_t next_die[FTL_OPEN_STREAMS];
 	void *pool;			/* pages for blocks to be opened, a list */
 	uint32_t pool_count, pool_target;
 	uint64_t buffered_pages;
@@ -473,6 +510,7 @@ struct ftl {
 	struct ftl_mapcache mapcache;
 	struct ftl_units units;
 	struct ftl_cache cache;
+	struct ftl_readcache readcache;
 
 	/* die.c */
 	struct ftl_die die[FTL_MAX_DIES];
@@ -578,13 +616,20 @@ static inline struct ftl_cmd *ftl_commands_pop(struct ftl_commands *commands)
 /* Of a die: those beside the write buffer, and the write buffer's. */
 uint64_t ftl_config_main_blocks(const struct ftl_config *config);
 uint32_t ftl_config_buffer_blocks(const struct ftl_config *config);
+uint32_t ftl_config_streams(const struct ftl_config *config);	/* of the host's, at least 1 */
 
 /* store.c: physical pages and blocks */
 bool ftl_store_create(struct ftl *ftl);
 void ftl_store_destroy(struct ftl *ftl);
 bool ftl_store_reserve_row(struct ftl *ftl);
-/* The first physical page of a row that was reserved. */
-uint32_t ftl_store_take_row(struct ftl *ftl, bool *erase_first);
+/* The first physical page of a row that was reserved, in a block of the stream's if there is one. */
+uint32_t ftl_store_take_row(struct ftl *ftl, uint32_t stream, bool *erase_first);
+bool ftl_store_has_row(const struct ftl *ftl, uint32_t stream);
+void ftl_store_give_back_row(struct ftl *ftl);	/* that was reserved */
+uint32_t ftl_store_map_stream(const struct ftl *ftl);
+/* Blocks of a die that are open at a time, at most; and each of them, FTL_NONE if it is not. */
+uint32_t ftl_store_open_blocks(const struct ftl *ftl);
+uint32_t ftl_store_open_block(const struct ftl *ftl, const struct ftl_die *die, uint32_t index);
 void ftl_store_program(struct ftl *ftl, uint32_t physical, uint32_t lba, uint64_t sequence,
 		       struct ftl_content *content);
 void ftl_store_stale(struct ftl *ftl, uint32_t physical);
@@ -783,9 +828,16 @@ bool ftl_cache_create(struct ftl *ftl);
 void ftl_cache_destroy(struct ftl *ftl);
 bool ftl_cache_read(const struct ftl *ftl, uint32_t lba, void *memory);
 bool ftl_cache_write(struct ftl *ftl, uint32_t lba, struct ftl_content *content,
-		     struct ftl_cmd *fua, bool front);
-uint32_t ftl_cache_staged(const struct ftl *ftl);
-void ftl_cache_push(struct ftl *ftl);		/* programs the staged row, padded */
+		     struct ftl_cmd *cmd);
+/* Pages in the row that the stream's next one goes to. */
+uint32_t ftl_cache_staged(const struct ftl *ftl, uint32_t stream);
+/* The next page of the stream finds a row that is being filled. */
+bool ftl_cache_has_row(const struct ftl *ftl, uint32_t stream);
+/* The stream that the device puts a write to the LBA in. */
+uint32_t ftl_cache_stream(const struct ftl *ftl, uint32_t lba, const struct ftl_cmd *cmd);
+void ftl_cache_push(struct ftl *ftl, uint32_t stream);	/* programs the staged row, padded */
+void ftl_cache_push_all(struct ftl *ftl);
+void ftl_cache_push_of(struct ftl *ftl, const struct ftl_cmd *fua);
 void ftl_cache_flush(struct ftl *ftl, struct ftl_cmd *cmd);
 void ftl_cache_discard(struct ftl *ftl, uint32_t lba, uint32_t pages);
 bool ftl_cache_has_any(const struct ftl *ftl, uint32_t lba, uint32_t pages);
@@ -796,6 +848,17 @@ bool ftl_cache_has(const struct ftl *ftl, uint32_t lba);
 void ftl_cache_power_lost(struct ftl *ftl);
 void ftl_cache_end_flushes(struct ftl *ftl);
 bool ftl_cache_is_quiet(const struct ftl *ftl);
+
+/* readcache.c: pages of flash that are in RAM */
+bool ftl_readcache_create(struct ftl *ftl);
+void ftl_readcache_destroy(struct ftl *ftl);
+void ftl_readcache_power_lost(struct ftl *ftl);
+bool ftl_readcache_read(struct ftl *ftl, uint32_t lba, void *memory);
+bool ftl_readcache_has(const struct ftl *ftl, uint32_t lba, uint32_t pages);	/* all of them */
+void ftl_readcache_was_read(struct ftl *ftl, uint32_t lba);
+void ftl_readcache_changed(struct ftl *ftl, uint32_t lba);
+void ftl_readcache_want(struct ftl *ftl, const struct ftl_range *range);
+void ftl_readcache_fetched(struct ftl *ftl, struct ftl_operation *operation);
 
 /* die.c: dies and channels in time */
 void ftl_die_queue(struct ftl *ftl, struct ftl_die *die, struct ftl_operation *operation,

@@ -440,7 +440,7 @@ static bool spread_write(struct ftl *ftl, uint32_t lba, uint32_t physical)
 
 	if (ftl_map_find(ftl, lba, &now) && now == physical && !ftl_cache_has(ftl, lba) &&
 	    ftl_store_copy(ftl, physical, &content)) {
-		written = ftl_cache_write(ftl, lba, &content, NULL, false);
+		written = ftl_cache_write(ftl, lba, &content, NULL);
 		ftl->stats.spread_pages += written;
 		ftl->spread.cmd->moved += written;
 		ftl_content_drop(&content);
@@ -451,7 +451,7 @@ static bool spread_write(struct ftl *ftl, uint32_t lba, uint32_t physical)
 /* The pages fit in the row that is being filled, or there is another. */
 static bool spread_fits(const struct ftl *ftl)
 {
-	uint32_t staged = ftl_cache_staged(ftl);
+	uint32_t staged = ftl_cache_staged(ftl, 0);
 
 	return ftl->free_rows || (staged && staged + ftl->spread.pages <= ftl->config.row_pages);
 }
@@ -469,12 +469,12 @@ void ftl_janus_go_on(struct ftl *ftl)
 	    ftl->cache.free_count < spread->pages)
 		return;
 	if (!spread_fits(ftl)) {
-		ftl_cache_push(ftl);
+		ftl_cache_push_all(ftl);
 		if (ftl_collect_goes_on(ftl))
 			return;
 	}
-	if (ftl_cache_staged(ftl) + spread->pages > ftl->config.row_pages)
-		ftl_cache_push(ftl);
+	if (ftl_cache_staged(ftl, 0) + spread->pages > ftl->config.row_pages)
+		ftl_cache_push(ftl, 0);
 	if (!ftl_provide(ftl)) {
 		spread->cmd->status = FTL_LOG_FULL;
 		spread->range = spread->cmd->ranges;
@@ -515,6 +515,7 @@ void ftl_janus_start(struct ftl *ftl, struct ftl_cmd *cmd)
 	switch (cmd->op) {
 	case FTL_RESERVE:
 	case FTL_SOON_INVALID:
+	case FTL_PREFETCH:
 		ftl_hints_start(ftl, cmd);
 		return;
 	case FTL_SPREAD:

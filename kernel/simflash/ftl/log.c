@@ -302,12 +302,9 @@ static uint32_t map_word(const struct ftl *ftl, uint32_t lba)
 /* The blocks that older and newer pages are in: they have to be scanned. */
 static uint32_t open_word(const struct ftl *ftl, uint32_t index)
 {
-	const struct ftl_die *die = &ftl->die[index / FTL_OPEN_BLOCKS];
-	const uint32_t open[FTL_OPEN_BLOCKS] = {
-		die->open, die->collector.open, die->buffer.open,
-	};
+	uint32_t blocks = ftl_store_open_blocks(ftl);
 
-	return open[index % FTL_OPEN_BLOCKS];
+	return ftl_store_open_block(ftl, &ftl->die[index / blocks], index % blocks);
 }
 
 struct snapshot_log {
@@ -401,7 +398,7 @@ static bool snapshot_take(struct ftl *ftl, struct ftl_system_page **head, uint64
 
 	if (ftl->log.wanted == FTL_COMPACTION)
 		return snapshot_entries(ftl, &tail, version);
-	return snapshot_words(ftl, &tail, FTL_SYSTEM_OPEN, FTL_OPEN_BLOCKS * ftl->dies,
+	return snapshot_words(ftl, &tail, FTL_SYSTEM_OPEN, ftl_store_open_blocks(ftl) * ftl->dies,
 			      open_word) &&
 	       snapshot_words(ftl, &tail, FTL_SYSTEM_MAP, ftl->lbas, map_word);
 }

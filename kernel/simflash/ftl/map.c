@@ -44,6 +44,8 @@ static void set(struct ftl *ftl, uint32_t lba, uint32_t entry)
 {
 	if (ftl->hints.marks)
 		ftl_hints_mapped(ftl, lba, ftl->map[lba], entry);
+	if (!entry)
+		ftl_readcache_changed(ftl, lba);
 	ftl->map[lba] = entry;
 	ftl_mapcache_changed(ftl, lba);
 }

@@ -306,8 +306,8 @@ static bool write_row(struct ftl *ftl)
 	if (!row->operation.pages || !ftl_provide(ftl))
 		return false;
 	if (!ftl_store_reserve_row(ftl)) {
-		/* What the host has staged holds a row, and it waits for this. */
-		ftl_cache_push(ftl);
+		/* What the host has staged holds rows, and it waits for this. */
+		ftl_cache_push_all(ftl);
 		ftl_collect_goes_on(ftl);
 		return false;
 	}
@@ -322,7 +322,8 @@ static bool write_row(struct ftl *ftl)
 	row->sequence = ftl->next_sequence;
 	row->operation.kind = FTL_MAP_PROGRAM;
 	row->operation.foreground = false;
-	row->operation.physical = ftl_store_take_row(ftl, &row->operation.erase_first);
+	row->operation.physical = ftl_store_take_row(ftl, ftl_store_map_stream(ftl),
+						     &row->operation.erase_first);
 	ftl->next_sequence += row->operation.pages;
 	ftl->stats.padded_pages += ftl->config.row_pages - row->operation.pages;
 	ftl_die_queue(ftl, ftl_die_of(ftl, row->operation.physical), &row->operation,

@@ -35,7 +35,14 @@
 	X(front_rows, NUMBER, front_rows, 0,					\
 	  "free rows that writes of the background leave to the foreground")	\
 	X(victim, NUMBER, victim, 0,						\
-	  "garbage collection empties: 0 the block with fewest valid pages, 1 by cost and benefit") \
+	  "garbage collection empties: 0 the block with fewest valid pages, 1 by cost and benefit, 2 with heat") \
+	X(streams, NUMBER, streams, 0,						\
+	  "write streams with blocks of their own, at most 8; 0: all writes share blocks") \
+	X(own_streams, NUMBER, own_streams, 0,					\
+	  "1: a write without a stream gets one by the age of what it overwrites") \
+	X(read_cache_kib, KIB, read_cache_pages, 0, "RAM for pages that will be read, KiB") \
+	X(read_cache_announced, NUMBER, read_cache_announced, 0,		\
+	  "1: that RAM keeps what the host announces; 0: what it read last")	\
 	X(idle_percent, NUMBER, idle_percent, 0,				\
 	  "kept free while the device is idle, percent of the spare flash; 0: a 64th of the blocks") \
 	X(wear_gap, NUMBER, wear_gap, 0,					\

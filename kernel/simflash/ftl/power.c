@@ -90,6 +90,7 @@ static void fail(struct ftl *ftl)
 		tear(ftl, &ftl->die[i]);
 	ftl_die_power_lost(ftl);
 	ftl_cache_power_lost(ftl);
+	ftl_readcache_power_lost(ftl);
 	ftl_mapcache_power_lost(ftl);
 	memset(&ftl->units, 0, sizeof(ftl->units));
 	ftl_system_reset(ftl);

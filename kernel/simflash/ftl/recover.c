@@ -190,7 +190,7 @@ static bool load_checkpoint(struct recovery *recovery)
 	struct ftl *ftl = recovery->ftl;
 	uint32_t i;
 
-	recovery->open = ftl_alloc_array(FTL_OPEN_BLOCKS * ftl->dies,
+	recovery->open = ftl_alloc_array(ftl_store_open_blocks(ftl) * ftl->dies,
 					 sizeof(*recovery->open));
 	if (!recovery->open)
 		return false;

@@ -3,7 +3,11 @@
  * Physical pages and blocks.
  *
  * Rows are given out round robin over the dies, each from its die's open
- * block, so that data written one after another can be read in parallel. A
+ * block, so that data written one after another can be read in parallel. Each
+ * stream of writes has its own round and its own open blocks: what dies at the
+ * same time shares blocks, and a stream's data are spread whoever else writes. That
+ * is for what it saves, and no promise: where no block can be opened, a row
+ * comes from another stream's. So a row that was reserved is one of any stream. A
  * block is reused once nothing in it is valid; gc.c empties those that a few
  * valid pages keep. A row is reserved before its first page is accepted: what
  * has been acknowledged can always be programmed. free_rows counts what can
@@ -96,9 +100,12 @@ static uint32_t spare_rows(const struct ftl *ftl, const struct ftl_die *die)
 uint32_t ftl_store_main_rows(const struct ftl *ftl, const struct ftl_die *die)
 {
 	uint32_t rows = spare_rows(ftl, die);
+	uint32_t stream;
 
-	if (die->open != FTL_NONE)
-		rows += ftl->rows_per_block - die->open_rows;
+	for (stream = 0; stream < ftl->streams; stream++) {
+		if (die->open[stream].block != FTL_NONE)
+			rows += ftl->rows_per_block - die->open[stream].rows;
+	}
 	return rows;
 }
 
@@ -147,6 +154,33 @@ static struct ftl_block_list *invalid_of(struct ftl *ftl, uint32_t index)
 	return is_buffer(ftl, index) ? &die->buffer.invalid : &die->invalid;
 }
 
+static void close_streams(struct ftl_die *die)
+{
+	uint32_t stream;
+
+	for (stream = 0; stream < FTL_OPEN_STREAMS; stream++)
+		die->open[stream].block = FTL_NONE;
+}
+
+/* The map's pages are rewritten often: with streams, they have one of their own. */
+uint32_t ftl_store_map_stream(const struct ftl *ftl)
+{
+	return ftl->streams - 1;
+}
+
+/* The collector's, the write buffer's, and one of each stream. */
+uint32_t ftl_store_open_blocks(const struct ftl *ftl)
+{
+	return ftl->streams + 2;
+}
+
+uint32_t ftl_store_open_block(const struct ftl *ftl, const struct ftl_die *die, uint32_t index)
+{
+	if (index < ftl->streams)
+		return die->open[index].block;
+	return index == ftl->streams ? die->collector.open : die->buffer.open;
+}
+
 bool ftl_store_create(struct ftl *ftl)
 {
 	const struct ftl_config *config = &ftl->config;
@@ -161,7 +195,7 @@ bool ftl_store_create(struct ftl *ftl)
 		return false;
 
 	for (die = 0; die < ftl->dies; die++) {
-		ftl->die[die].open = FTL_NONE;
+		close_streams(&ftl->die[die]);
 		ftl->die[die].buffer.open = FTL_NONE;
 		ftl->die[die].erasing = FTL_NONE;
 		ftl->die[die].collector.open = FTL_NONE;
@@ -175,11 +209,11 @@ bool ftl_store_create(struct ftl *ftl)
 	/*
 	 * The most blocks that can be opened before the pool is filled again:
 	 * every page in flight may be forced out in a row of its own by a FUA
-	 * or flush beside it, and each die may be at the end of its block, in the
-	 * write buffer and beside it.
+	 * or flush beside it, and each die may be at the end of its blocks, in the
+	 * write buffer and of each stream.
 	 */
 	ftl->pool_target = (in_flight + config->cache_pages) / ftl->rows_per_block +
-			   2 * ftl->dies;
+			   (1 + ftl->streams) * ftl->dies;
 	return true;
 }
 
@@ -433,11 +467,13 @@ static struct ftl_page *take_from_pool(struct ftl *ftl)
 	return page;
 }
 
-static void open_for_host(struct ftl *ftl, struct ftl_die *die)
+static void open_for_host(struct ftl *ftl, struct ftl_die *die, uint32_t stream)
 {
-	die->open = take_block(ftl, die);
-	die->open_rows = 0;
-	open_block(ftl, die->open, take_from_pool(ftl));
+	struct ftl_open_block *open = &die->open[stream];
+
+	open->block = take_block(ftl, die);
+	open->rows = 0;
+	open_block(ftl, open->block, take_from_pool(ftl));
 	die->collector.level = ftl->config.wear_gap;
 	erase_ahead(ftl, die);
 	ftl_collect_wake(ftl, die);
@@ -476,9 +512,15 @@ bool ftl_store_reserve_row(struct ftl *ftl)
 	return true;
 }
 
-static bool die_has_row(const struct ftl_die *die)
+void ftl_store_give_back_row(struct ftl *ftl)
 {
-	return die->open != FTL_NONE || ftl_store_free_blocks(die) > FTL_RESERVED_BLOCKS;
+	ftl->free_rows++;
+}
+
+static bool has_row(const struct ftl_die *die, uint32_t stream)
+{
+	return die->open[stream].block != FTL_NONE ||
+	       ftl_store_free_blocks(die) > FTL_RESERVED_BLOCKS;
 }
 
 /* The next row of an open block; `open` is FTL_NONE when it was the last. */
@@ -514,21 +556,48 @@ static uint32_t take_buffer_row(struct ftl *ftl, struct ftl_buffer *buffer, bool
 	return next_row(ftl, &buffer->open, &buffer->open_rows, erase_first);
 }
 
-uint32_t ftl_store_take_row(struct ftl *ftl, bool *erase_first)
+/* Some die can give a row of the stream's own. */
+bool ftl_store_has_row(const struct ftl *ftl, uint32_t stream)
 {
-	struct ftl_die *die = &ftl->die[ftl->next_die];
+	uint32_t i;
 
-	while (!die_has_row(die) && !buffer_has_row(&die->buffer)) {
-		ftl->next_die = (ftl->next_die + 1) % ftl->dies;
-		die = &ftl->die[ftl->next_die];
+	for (i = 0; i < ftl->dies; i++) {
+		if (has_row(&ftl->die[i], stream) || buffer_has_row(&ftl->die[i].buffer))
+			return true;
 	}
-	ftl->next_die = (ftl->next_die + 1) % ftl->dies;
+	return false;
+}
 
+/* The next die in the stream's round that has a row for it, or for the write buffer; NULL if none has. */
+static struct ftl_die *next_die(struct ftl *ftl, uint32_t round, uint32_t stream)
+{
+	uint32_t tried;
+
+	for (tried = 0; tried < ftl->dies; tried++) {
+		struct ftl_die *die = &ftl->die[ftl->next_die[round]];
+
+		ftl->next_die[round] = (ftl->next_die[round] + 1) % ftl->dies;
+		if (has_row(die, stream) || buffer_has_row(&die->buffer))
+			return die;
+	}
+	return NULL;
+}
+
+uint32_t ftl_store_take_row(struct ftl *ftl, uint32_t stream, bool *erase_first)
+{
+	struct ftl_die *die = next_die(ftl, stream, stream);
+	uint32_t from = stream, other;
+
+	for (other = 0; !die && other < ftl->streams; other++) {
+		from = other;
+		die = next_die(ftl, stream, other);
+	}
 	if (buffer_has_row(&die->buffer))
 		return take_buffer_row(ftl, &die->buffer, erase_first);
-	if (die->open == FTL_NONE)
-		open_for_host(ftl, die);
-	return next_row(ftl, &die->open, &die->open_rows, erase_first);
+	ftl->stats.mixed_rows += from != stream;
+	if (die->open[from].block == FTL_NONE)
+		open_for_host(ftl, die, from);
+	return next_row(ftl, &die->open[from].block, &die->open[from].rows, erase_first);
 }
 
 bool ftl_store_take_collect_row(struct ftl *ftl, struct ftl_die *die, uint32_t *physical,
@@ -719,7 +788,8 @@ static void forget_lists(struct ftl *ftl)
 		memset(&die->invalid, 0, sizeof(die->invalid));
 		memset(&die->held, 0, sizeof(die->held));
 		memset(&die->buffer, 0, sizeof(die->buffer));
-		die->open = die->erasing = die->buffer.open = FTL_NONE;
+		close_streams(die);
+		die->erasing = die->buffer.open = FTL_NONE;
 		die->erase_pending = false;
 		memset(&die->collector, 0, sizeof(die->collector));
 		die->collector.open = die->collector.victim = FTL_NONE;

@@ -51,6 +51,20 @@ static void take_foreground(struct bytes *bytes, struct ftl_config *config)
 	config->front_rows = rows < 12 ? rows : 0;
 }
 
+static void take_streams(struct bytes *bytes, struct ftl_config *config)
+{
+	uint32_t streams = bytes_below(bytes, 2) * bytes_below(bytes, FTL_MAX_STREAMS + 1);
+	uint32_t own = bytes_below(bytes, 2);
+
+	config->read_cache_pages = bytes_below(bytes, 2) * bytes_below(bytes, 40);
+	config->read_cache_announced = config->read_cache_pages && bytes_below(bytes, 2);
+	config->streams = streams;
+	if (streams < 2)
+		return;
+	config->own_streams = own;
+	config->cache_pages += (streams - 1) * config->row_pages;
+}
+
 void bytes_config(struct bytes *bytes, struct ftl_config *config)
 {
 	config->channels = 1 + bytes_below(bytes, 3);
@@ -70,6 +84,7 @@ void bytes_config(struct bytes *bytes, struct ftl_config *config)
 	take_buffer(bytes, config);
 	take_units(bytes, config);
 	take_foreground(bytes, config);
+	take_streams(bytes, config);
 }
 
 /* xorshift64* */

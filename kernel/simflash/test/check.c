@@ -4,7 +4,8 @@
 #include "suites.h"
 
 static const struct test *const suites[] = {
-	data_tests, timing_tests, mapcache_tests, buffer_tests, space_tests, foreground_tests, hint_tests, property_tests,
+	data_tests, timing_tests, mapcache_tests, buffer_tests, space_tests, foreground_tests, hint_tests,
+	stream_tests, read_cache_tests, property_tests,
 	calibration_tests, unchanged_tests, janus_tests, powercut_tests, mapcut_tests,
 	image_tests,
 };

@@ -74,6 +74,7 @@ struct ftl_cmd *device_command(struct device *device, enum ftl_op op, uint32_t l
 	cmd->op = op;
 	cmd->fua = false;
 	cmd->foreground = false;
+	cmd->stream = 0;
 	cmd->lba = lba;
 	cmd->pages = pages;
 	cmd->owner = &device->taken[tag];
@@ -101,6 +102,7 @@ struct ftl_cmd *device_control(struct device *device, enum ftl_op op,
 		return NULL;
 	cmd->op = op;
 	cmd->fua = false;
+	cmd->stream = 0;
 	cmd->lba = 0;
 	cmd->pages = 0;
 	cmd->range = range;

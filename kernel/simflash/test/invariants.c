@@ -53,7 +53,7 @@ static bool sequences_grow(const struct ftl *ftl, const struct ftl_block *block)
 static uint64_t count_free_rows(const struct ftl *ftl)
 {
 	uint64_t rows = 0;
-	uint32_t i;
+	uint32_t i, stream;
 
 	for (i = 0; i < ftl->dies; i++) {
 		const struct ftl_die *die = &ftl->die[i];
@@ -61,10 +61,14 @@ static uint64_t count_free_rows(const struct ftl *ftl)
 
 		rows += (blocks > FTL_RESERVED_BLOCKS ? blocks - FTL_RESERVED_BLOCKS : 0) *
 			ftl->rows_per_block;
-		if (die->open != FTL_NONE)
-			rows += ftl->rows_per_block - die->open_rows;
+		for (stream = 0; stream < ftl->streams; stream++) {
+			if (die->open[stream].block != FTL_NONE)
+				rows += ftl->rows_per_block - die->open[stream].rows;
+		}
 	}
-	return rows - !!ftl->cache.staged;
+	for (stream = 0; stream < FTL_MAX_STREAMS; stream++)
+		rows -= !!ftl->cache.staged[stream];
+	return rows;
 }
 
 static const char *check_block(const struct ftl *ftl, uint32_t index)
@@ -140,11 +144,40 @@ static const char *check_hints(const struct ftl *ftl)
 	return marks == ftl->hints.marks && in_blocks == marks ? NULL : "marks are miscounted";
 }
 
+/* What is kept is mapped, and is in the list once. */
+static const char *check_read_cache(const struct ftl *ftl)
+{
+	const struct ftl_readcache *cache = &ftl->readcache;
+	uint32_t pages = ftl->config.read_cache_pages;
+	uint32_t entry, physical, kept = 0, lba;
+
+	if (!pages)
+		return NULL;
+	for (entry = cache->newest; entry != FTL_NONE && kept <= pages; kept++) {
+		lba = cache->kept[entry].lba;
+		if (cache->place[lba] != entry + 1)
+			return "a page of the read cache is not where its LBA says";
+		if (!ftl_map_find(ftl, lba, &physical))
+			return "the read cache keeps an LBA without data";
+		entry = cache->kept[entry].next;
+	}
+	for (lba = 0; lba < ftl->lbas; lba++)
+		kept -= !!cache->place[lba];
+	for (entry = cache->free; entry != FTL_NONE; entry = cache->kept[entry].next)
+		pages--;
+	for (entry = cache->oldest; entry != FTL_NONE; entry = cache->kept[entry].previous)
+		pages--;
+	return kept || pages ? "the read cache's pages are miscounted" : NULL;
+}
+
 static const char *check_cache(const struct ftl *ftl)
 {
 	const struct ftl_cache *cache = &ftl->cache;
 	const struct ftl_row *row;
-	uint32_t used = cache->staged ? cache->staged->pages : 0;
+	uint32_t used = 0, i;
+
+	for (i = 0; i < FTL_MAX_STREAMS; i++)
+		used += cache->staged[i] ? cache->staged[i]->pages : 0;
 
 	for (row = cache->oldest; row; row = row->next) {
 		if (row->next && row->next->number <= row->number)
@@ -167,5 +200,7 @@ const char *broken_invariant(const struct ftl *ftl)
 		broken = check_blocks(ftl, mapped);
 	if (!broken)
 		broken = check_hints(ftl);
+	if (!broken)
+		broken = check_read_cache(ftl);
 	return broken ? broken : check_cache(ftl);
 }

@@ -274,6 +274,7 @@ static void write_pages(struct mirror *mirror, uint32_t lba, uint32_t pages, boo
 	cmd = device_command(&mirror->device, FTL_WRITE, lba, pages, memory);
 	cmd->fua = fua;
 	cmd->foreground = lba % 2;
+	cmd->stream = bytes_below(&mirror->bytes, FTL_MAX_STREAMS + 1);
 	if (!ended(mirror, run(mirror, cmd)))
 		return;
 	for (i = 0; fua && i < pages; i++)
@@ -398,12 +399,12 @@ static void log_flush(struct mirror *mirror, enum ftl_op op)
 static void announce(struct mirror *mirror, uint32_t lba, uint32_t pages)
 {
 	struct ftl_range range = { .src = lba, .pages = pages };
-	bool writes = bytes_take(&mirror->bytes) & 1;
-	struct ftl_cmd *cmd = device_control(&mirror->device,
-					     writes ? FTL_RESERVE : FTL_SOON_INVALID, &range,
+	static const enum ftl_op ops[] = { FTL_RESERVE, FTL_SOON_INVALID, FTL_PREFETCH };
+	enum ftl_op op = ops[bytes_below(&mirror->bytes, 3)];
+	struct ftl_cmd *cmd = device_control(&mirror->device, op, &range,
 					     bytes_take(&mirror->bytes) % 4 != 0);
 
-	cmd->pages = writes ? bytes_below(&mirror->bytes, 64) : pages;
+	cmd->pages = op == FTL_RESERVE ? bytes_below(&mirror->bytes, 64) : pages;
 	cmd->within_ns = bytes_below(&mirror->bytes, 50000);
 	ended(mirror, run(mirror, cmd));
 }
@@ -489,6 +490,8 @@ static void add_counts(const struct mirror *mirror, uint64_t steps, struct mirro
 	counts->suspensions += stats.suspensions;
 	counts->unit_merges += stats.unit_merges;
 	counts->held_writes += stats.held_writes;
+	counts->mixed_rows += stats.mixed_rows;
+	counts->prefetched_pages += stats.prefetched_pages;
 }
 
 const char *mirror_play(const uint8_t *bytes, size_t count, struct mirror_counts *counts)

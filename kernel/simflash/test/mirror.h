@@ -9,6 +9,7 @@
 struct mirror_counts {
 	uint64_t operations, cuts, spread_pages;
 	uint64_t map_pages, map_misses, folded_pages, suspensions, unit_merges, held_writes;
+	uint64_t mixed_rows, prefetched_pages;
 };
 
 /*

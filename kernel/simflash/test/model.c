@@ -311,6 +311,7 @@ static void submit(struct model *model, enum ftl_op op, uint32_t lba, uint32_t p
 	cmd = device_command(&model->device, op, lba, pages, command->memory);
 	cmd->fua = fua;
 	cmd->foreground = bytes_below(&model->bytes, 2);
+	cmd->stream = bytes_below(&model->bytes, FTL_MAX_STREAMS + 1);
 	command->cmd = cmd;
 	device_submit(&model->device, cmd);
 	collect(model);

@@ -67,6 +67,8 @@ static void power_cuts_lose_nothing_in_short_streams(void)
 	EXPECT(counts.suspensions > 500);
 	EXPECT(counts.unit_merges > 500);
 	EXPECT(counts.held_writes > 20);
+	EXPECT(counts.mixed_rows > 20);
+	EXPECT(counts.prefetched_pages > 100);
 }
 
 static void power_cuts_lose_nothing_in_long_streams(void)

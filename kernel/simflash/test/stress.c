@@ -31,10 +31,11 @@ int main(int arguments, char **argument)
 		return EXIT_FAILURE;
 	}
 	printf("%" PRIu64 " operations, %" PRIu64 " power cuts, %" PRIu64 " map pages written, %"
-	       PRIu64 " pages folded, %" PRIu64 " suspensions, %" PRIu64 " units merged, %" PRIu64 " writes held\n"
+	       PRIu64 " pages folded, %" PRIu64 " suspensions, %" PRIu64 " units merged, %" PRIu64 " writes held, %"
+	       PRIu64 " rows mixed, %" PRIu64 " pages prefetched\n"
 	       "1 passed, 0 failed\n", counts.operations, counts.cuts, counts.map_pages,
 	       counts.folded_pages, counts.suspensions, counts.unit_merges,
-	       counts.held_writes);
+	       counts.held_writes, counts.mixed_rows, counts.prefetched_pages);
 	free(bytes);
 	return EXIT_SUCCESS;
 }

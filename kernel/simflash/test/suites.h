@@ -6,6 +6,7 @@
 
 extern const struct test data_tests[], timing_tests[], space_tests[], property_tests[],
 	calibration_tests[], unchanged_tests[], janus_tests[], powercut_tests[],
-	mapcache_tests[], foreground_tests[], hint_tests[], buffer_tests[], mapcut_tests[], image_tests[];
+	mapcache_tests[], foreground_tests[], hint_tests[],
+	stream_tests[], read_cache_tests[], buffer_tests[], mapcut_tests[], image_tests[];
 
 #endif

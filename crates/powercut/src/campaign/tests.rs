@@ -51,6 +51,7 @@ impl Host {
         let what = What::Write {
             lba,
             pages: vec![0],
+            stream: 0,
             fua: false,
         };
         self.send(what, &[page]);

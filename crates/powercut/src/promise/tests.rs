@@ -26,6 +26,7 @@ fn write(word: u32, fua: bool) -> What {
     What::Write {
         lba: 5,
         pages: vec![word],
+        stream: 0,
         fua,
     }
 }

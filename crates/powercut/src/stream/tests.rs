@@ -6,17 +6,17 @@ use proptest::prelude::*;
 pub(crate) struct Writer(Vec<u8>);
 
 /// A device of 16 MB with two dies. The numbers are in the order of `ftl/parameters.h`.
-pub(crate) const CONFIG: [u64; 43] = [
-    4096, 20, 2, 1, 32, 4, 32, 4, 0, 128, 0, 0, 0, 0, 0, 0, 64, 0, 0, 1024, 0, 0, 4, 1, 0, 90_000,
-    0, 1_120_000, 0, 3_000_000, 0, 0, 0, 0, 0, 20_000, 20_000, 290_000, 340_000, 100_000, 300_000,
-    50_000, 10_000,
+pub(crate) const CONFIG: [u64; 47] = [
+    4096, 20, 2, 1, 32, 4, 32, 4, 0, 128, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0, 1024, 0, 0, 4, 1,
+    0, 90_000, 0, 1_120_000, 0, 3_000_000, 0, 0, 0, 0, 0, 20_000, 20_000, 290_000, 340_000,
+    100_000, 300_000, 50_000, 10_000,
 ];
 
 /// Index of `power_loss` in [`CONFIG`].
-const POWER_LOSS: usize = 23;
+const POWER_LOSS: usize = 27;
 
 impl Writer {
-    pub(crate) fn new(config: [u64; 43]) -> Self {
+    pub(crate) fn new(config: [u64; 47]) -> Self {
         let mut writer = Writer(MAGIC.to_vec());
         writer.u32(VERSION);
         writer.u32(config.len() as u32);
@@ -34,8 +34,17 @@ impl Writer {
         self.0.extend(number.to_le_bytes());
     }
 
-    fn head(&mut self, kind: u8, flags: u8, (lba, count): (u32, u32), now_ns: u64) {
-        self.0.extend([kind, flags, 0, 0]);
+    fn head(&mut self, kind: u8, flags: u8, extent: (u32, u32), now_ns: u64) {
+        self.head_of((kind, flags, 0), extent, now_ns);
+    }
+
+    fn head_of(
+        &mut self,
+        (kind, flags, stream): (u8, u8, u8),
+        (lba, count): (u32, u32),
+        now_ns: u64,
+    ) {
+        self.0.extend([kind, flags, stream, 0]);
         self.u32(lba);
         self.u32(count);
         self.u64(now_ns);
@@ -67,10 +76,11 @@ impl Writer {
             What::Write {
                 lba,
                 pages: numbers,
+                stream,
                 fua,
             } => {
                 let at = (*lba, numbers.len() as u32);
-                self.head(kind::WRITE, u8::from(*fua), at, now_ns);
+                self.head_of((kind::WRITE, u8::from(*fua), *stream), at, now_ns);
                 for number in numbers {
                     self.page(&pages[*number as usize]);
                 }
@@ -136,9 +146,15 @@ fn what(pages: usize) -> impl Strategy<Value = What> {
         (
             0..4000_u32,
             prop::collection::vec(1..=pages as u32, 1..96),
+            any::<u8>(),
             any::<bool>()
         )
-            .prop_map(|(lba, pages, fua)| What::Write { lba, pages, fua }),
+            .prop_map(|(lba, pages, stream, fua)| What::Write {
+                lba,
+                pages,
+                stream,
+                fua
+            }),
         Just(What::Flush),
         prop::collection::vec(range, 0..8).prop_map(|ranges| What::Control(6, ranges)),
         (7..=10_u32).prop_map(|op| What::Control(op, Vec::new())),

@@ -10,6 +10,7 @@ const size_t frontrow_ftl_layout[] = {
 	offsetof(struct ftl_command_page, oob),
 	offsetof(struct ftl_cmd, fua),
 	offsetof(struct ftl_cmd, foreground),
+	offsetof(struct ftl_cmd, stream),
 	offsetof(struct ftl_cmd, pages),
 	offsetof(struct ftl_cmd, owner),
 	offsetof(struct ftl_cmd, status),
@@ -31,4 +32,6 @@ const size_t frontrow_ftl_layout[] = {
 	offsetof(struct ftl_cmd, within_ns),
 	FTL_RESERVE,
 	FTL_SOON_INVALID,
+	FTL_PREFETCH,
+	offsetof(struct ftl_stats, prefetched_pages),
 };

@@ -106,6 +106,7 @@ impl Flash {
             (*cmd).op = op;
             (*cmd).fua = false;
             (*cmd).foreground = false;
+            (*cmd).stream = 0;
             (*cmd).lba = 0;
             (*cmd).pages = ranges.iter().map(|range| range.pages).sum();
             (*cmd).owner = slot as usize as *mut _;

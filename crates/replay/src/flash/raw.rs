@@ -18,6 +18,7 @@ pub const DISCARD: u32 = 3;
 /// Announcements of the host in `enum ftl_op`.
 pub const RESERVE: u32 = 11;
 pub const SOON_INVALID: u32 = 12;
+pub const PREFETCH: u32 = 13;
 
 /// Success in `enum ftl_status`.
 pub const OK: u32 = 0;
@@ -36,7 +37,7 @@ pub struct Ftl {
 }
 
 /// Size of `struct ftl_config` in words; only the core knows its members.
-const CONFIG_WORDS: usize = 31;
+const CONFIG_WORDS: usize = 33;
 
 /// `struct ftl_config`, opaque here.
 #[repr(C)]
@@ -81,6 +82,7 @@ pub struct Cmd {
     pub op: u32,
     pub fua: bool,
     pub foreground: bool,
+    pub stream: u8,
     pub lba: u32,
     pub pages: u32,
     pub owner: *mut c_void,
@@ -121,6 +123,9 @@ pub struct Stats {
     pub held_writes: u64,
     pub reserves: u64,
     pub announced_invalid_pages: u64,
+    pub mixed_rows: u64,
+    pub read_cache_hits: u64,
+    pub prefetched_pages: u64,
     pub unit_merges: u64,
     pub map_look_ups: u64,
     pub map_misses: u64,
@@ -206,7 +211,7 @@ mod tests {
     use std::mem::offset_of;
 
     unsafe extern "C" {
-        static frontrow_ftl_layout: [usize; 26];
+        static frontrow_ftl_layout: [usize; 29];
     }
 
     #[test]
@@ -219,6 +224,7 @@ mod tests {
             offset_of!(CommandPage, oob),
             offset_of!(Cmd, fua),
             offset_of!(Cmd, foreground),
+            offset_of!(Cmd, stream),
             offset_of!(Cmd, pages),
             offset_of!(Cmd, owner),
             offset_of!(Cmd, status),
@@ -240,6 +246,8 @@ mod tests {
             offset_of!(Cmd, within_ns),
             RESERVE as usize,
             SOON_INVALID as usize,
+            PREFETCH as usize,
+            offset_of!(Stats, prefetched_pages),
         ];
         assert_eq!(rust, c);
     }

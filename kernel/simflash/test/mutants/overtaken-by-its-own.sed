@@ -1,2 +1,2 @@
 # command.c: a command passes a held write of the same pages.
-s/^		if (!independent(cmd, each))$/		if (0)/
+s/^		if (!as_it_was \&\& !independent(cmd, each))$/		if (0 \&\& as_it_was)/
