@@ -12,7 +12,7 @@ for i in $(seq 24); do mkdir d/$i x/$i; head -c 60000 /bin/busybox > d/$i/file; 
 reads() { set -- $(cat /sys/block/simflash0/stat); echo $1; }
 cold() { sync; echo 3 > /proc/sys/vm/drop_caches; echo 3 > /proc/sys/vm/drop_caches; }
 files=$(for i in $(seq 24); do echo d/$i/file; done)
-frontrow launch record --json --tries 0 --name cat -- busybox cat $files > /tmp/record
+frontrow launch record --json --tries 0 --name cat -- busybox md5sum $files > /tmp/record
 sed '/^{/,$!d' /tmp/record
 cold; before=$(reads); busybox cat $files > /dev/null; demand=$(($(reads) - before))
 cold; before=$(reads); frontrow launch --name cat -- busybox cat $files > /dev/null
@@ -68,7 +68,7 @@ files=$(for i in $(seq 7 11 300); do echo app/$((i % 97 + (i % 97 == 0)))/file; 
 for packer in lzo xz zstd; do
     mksquashfs tree app.img -comp $packer -no-progress -quiet -processors 1 >&2 || exit
     mount -o loop,ro -t squashfs app.img app || exit
-    frontrow launch record --json --tries 0 --name $packer -- busybox cat $files > /tmp/record
+    frontrow launch record --json --tries 0 --name $packer -- busybox md5sum $files > /tmp/record
     sed '/^{/,$!d' /tmp/record
     cold; before=$(sectors); busybox cat $files | md5sum > /tmp/sum
     demand=$(($(sectors) - before))
