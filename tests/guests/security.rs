@@ -185,7 +185,7 @@ const ATTACKS: &str = include_str!("security/attacks.py");
 const ATTACK_S: &str = "5";
 
 /// For a file's creation or a read, whoever sends how much: each waits for all 512 requests of the
-/// queue once, at 1.3 ms each on this device, and a half more (docs/security-io.md).
+/// queue once, at 1.3 ms each on this device, and a half more (docs/how/security.md).
 const WORST_MS: f64 = 1000.0;
 
 /// Of the scheduler's lock, with interrupts off: one instruction takes a nanosecond, and the
@@ -209,7 +209,7 @@ fn who_syncs_scattered_pages_takes_turns_with_others() {
     }
 }
 
-/// What one user's I/O does to another's, as docs/security-io.md has it.
+/// What one user's I/O does to another's, as docs/how/security.md has it.
 #[test]
 #[ignore = "some minutes: make stress-guests"]
 fn whatever_i_o_a_user_does_anothers_goes_on() {

@@ -52,7 +52,7 @@ fn a_debug_kernel_finds_nothing_wrong_whatever_is_written_to_the_attributes() {
 #[test]
 #[ignore = "a debug kernel, or more than an hour: make stress-races"]
 fn no_access_of_the_modules_races_with_another() {
-    // Not `order`: no request is Boosted there (docs/security-tests.md).
+    // Not `order`: no request is Boosted there (docs/develop/tests.md).
     let trials = [
         "dependencies",
         "share",

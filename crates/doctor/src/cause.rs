@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn each_cause_has_its_row_and_its_line_in_the_page() {
-        let page = include_str!("../../../docs/doctor.md");
+        let page = include_str!("../../../docs/use/doctor.md");
         for (place, row) in ALL.iter().enumerate() {
             assert_eq!(row.cause as usize, place, "{}", row.name);
             assert!(page.contains(&format!("| {} |", row.name)), "{}", row.name);

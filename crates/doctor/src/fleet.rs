@@ -1,5 +1,5 @@
 //! Tables of many machines: what a study, a diagnosis and a benchmark of one machine add to them.
-//! docs/fleet.md says what the columns mean.
+//! docs/use/fleet.md says what the columns mean.
 
 use crate::study::{Study, column, number};
 use crate::{Diagnosis, Machine};

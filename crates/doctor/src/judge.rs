@@ -497,7 +497,7 @@ fn advice(
     if cause == Cause::Fragments {
         return in_one_piece(file?, seen);
     }
-    // Of *change behind writeback* the scheduler wins less than half back (docs/doctor-trial-figures.md).
+    // Of *change behind writeback* the scheduler wins less than half back (docs/use/doctor-trial.md).
     if cause != Cause::FsyncBehindWriteback {
         return None;
     }
@@ -516,7 +516,7 @@ fn advice(
             "{disk}'s I/O scheduler from {now} to frontrow, which serves early the writes that somebody waits for; its module has to be there"
         ),
         undo: format!("sudo frontrow sched disable {disk}"),
-        brings: "in the lab, an fsync of 4 KB beside a writer took 19.7 ms instead of 69.5 ms (docs/doctor.md)",
+        brings: "in the lab, an fsync of 4 KB beside a writer took 19.7 ms instead of 69.5 ms (docs/use/doctor.md)",
         remedy: Some(Remedy::Scheduler { disk: disk.clone() }),
     })
 }
@@ -534,7 +534,7 @@ fn in_one_piece(file: &str, seen: &Observation) -> Option<Advice> {
         ),
         undo: "nothing to undo; --try cannot try it, as no move puts it back into pieces"
             .to_owned(),
-        brings: "in the lab, a file of 8 MB on a slow stick was read in 116 ms instead of 544 ms once it was in 1 piece instead of 512 (docs/doctor-trial-figures.md)",
+        brings: "in the lab, a file of 8 MB on a slow stick was read in 116 ms instead of 544 ms once it was in 1 piece instead of 512 (docs/use/doctor-trial.md)",
         remedy: None,
     })
 }
@@ -597,7 +597,7 @@ fn without_write_thread(volume: &str) -> Advice {
             "each task that writes to {volume} encrypts for itself, instead of one thread for all; it asks for the passphrase, and holds until the volume is closed"
         ),
         undo: format!("{refresh} {volume}"),
-        brings: "in the lab, an fsync of 4 KB beside a writer took 47 ms instead of 432 ms, and 6 ms with the scheduler as well (docs/encrypted.md)",
+        brings: "in the lab, an fsync of 4 KB beside a writer took 47 ms instead of 432 ms, and 6 ms with the scheduler as well (docs/use/encrypted.md)",
         remedy: None,
     }
 }
@@ -730,7 +730,7 @@ fn limit(disk: &Disk) -> Advice {
             disk.name
         ),
         undo: "sudo systemctl disable --now frontrowd".to_owned(),
-        brings: "in the lab, saves of 24 MB beside a copy to a stick of 10 MB/s took 347 to 393 ms instead of 1616 to 1955 ms (docs/foreground.md)",
+        brings: "in the lab, saves of 24 MB beside a copy to a stick of 10 MB/s took 347 to 393 ms instead of 1616 to 1955 ms (docs/use/foreground.md)",
         remedy: Some(Remedy::DirtyLimits),
     }
 }

@@ -184,7 +184,7 @@ pub(crate) const fn column(name: &'static str, kind: Kind) -> Column {
     }
 }
 
-/// The Parquet file's columns; docs/doctor-trial.md says what they mean.
+/// The Parquet file's columns; docs/use/doctor-trial.md says what they mean.
 const TABLE: Table = Table {
     name: "study",
     of: Of::All,

@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_reference_lists_every_code() {
-        let page = include_str!("../../../docs/reference.md");
+        let page = include_str!("../../../docs/use/reference.md");
         let rows = page.lines().filter(|line| line.starts_with("| "));
         let listed: Vec<&str> = rows.skip(1).collect();
         let wanted: Vec<String> = CODES

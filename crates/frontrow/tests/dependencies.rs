@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-const DOCS: &str = include_str!("../../../docs/dependencies.md");
+const DOCS: &str = include_str!("../../../docs/develop/dependencies.md");
 
 /// Licences of which one has to be offered.
 const LICENCES: [&str; 12] = [
@@ -22,7 +22,7 @@ const LICENCES: [&str; 12] = [
     "Zlib",
 ];
 
-/// Under Apache-2.0 alone, and so in no binary; docs/dependencies.md says what each is for.
+/// Under Apache-2.0 alone, and so in no binary; docs/develop/dependencies.md says what each is for.
 const APACHE_ONLY: [&str; 4] = ["borsh-derive", "parquet", "prost", "prost-derive"];
 
 /// Where all of them come from, as Cargo.lock names it, with a digest of each.
@@ -82,7 +82,10 @@ fn each_dependency_has_a_reason_a_licence_and_one_version() {
         .map(|(name, _)| name)
         .filter(|it| *it != "crate")
         .collect();
-    assert_eq!(named, rows, "docs/dependencies.md has a row for each");
+    assert_eq!(
+        named, rows,
+        "docs/develop/dependencies.md has a row for each"
+    );
 
     let refused: BTreeSet<_> = others
         .iter()
@@ -139,7 +142,7 @@ fn nothing_that_does_not_go_with_our_licence_is_in_the_binary() {
         assert!(!in_binary.contains(name), "{name}");
         assert!(
             DOCS.contains(name),
-            "docs/dependencies.md says nothing of {name}"
+            "docs/develop/dependencies.md says nothing of {name}"
         );
     }
 }
@@ -174,7 +177,7 @@ fn a_licence_counts_when_one_of_its_choices_does() {
 }
 
 /// Crates by their layers: none imports what is above it.
-const ARCHITECTURE: &str = include_str!("../../../docs/architecture.md");
+const ARCHITECTURE: &str = include_str!("../../../docs/develop/architecture.md");
 
 /// Of our own: more would be rooms for which a stranger has to guess.
 const LIBRARIES_AT_MOST: usize = 16;

@@ -8,7 +8,15 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Each page below `directory` and in the root, by its path from there.
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
-    for directory in ["", "docs", "docs/results"] {
+    for directory in [
+        "",
+        "docs",
+        "docs/use",
+        "docs/how",
+        "docs/lab",
+        "docs/develop",
+        "docs/results",
+    ] {
         let entries = fs::read_dir(Path::new(ROOT).join(directory)).unwrap();
         let paths = entries.map(|it| Path::new(directory).join(it.unwrap().file_name()));
         pages.extend(paths.filter(|it| it.extension().is_some_and(|end| end == "md")));
@@ -107,11 +115,11 @@ fn pages_name_all_that_the_tables_have() {
         .map(|it| it.name.to_owned());
     for (page, names) in [
         (
-            "docs/lab.md",
+            "docs/lab/lab.md",
             kernels.split(", ").map(str::to_owned).collect(),
         ),
-        ("docs/simflash.md", devices),
-        ("docs/bench-workloads.md", workloads.chain(loads).collect()),
+        ("docs/lab/simflash.md", devices),
+        ("docs/use/bench.md", workloads.chain(loads).collect()),
     ] as [(&str, Vec<String>); 3]
     {
         let text = text_of(Path::new(page));

@@ -1,4 +1,4 @@
-//! `docs/papers*.md`: each figure and table of the papers that shows a measurement has one row, and the
+//! `docs/lab/papers.md`: each figure and table of the papers that shows a measurement has one row, and the
 //! command and the page that a row names exist. `tests/captions.tsv` lists the papers' captions.
 
 use lab::Sources;
@@ -114,7 +114,7 @@ fn wrong(row: &Row, sources: &Sources) -> Option<String> {
     if let Some(error) = runs.find_map(|it| wrong_arguments(it, sources)) {
         return Some(error);
     }
-    let docs = Path::new(ROOT).join("docs");
+    let docs = Path::new(ROOT).join("docs/lab");
     if let Some(dead) = links(&row.page).find(|it| !docs.join(it).is_file()) {
         return Some(format!("there is no page {dead}"));
     }
@@ -148,16 +148,7 @@ fn complaints(captions: &Captions, rows: &[Row], sources: &Sources) -> Vec<Strin
 fn each_figure_that_was_measured_has_a_row_whose_command_and_page_exist() {
     let read = |path: &Path| fs::read_to_string(path).unwrap();
     let captions = captions(&read(&Path::new(ROOT).join("tests/captions.tsv")));
-    let entries = fs::read_dir(Path::new(ROOT).join("docs")).unwrap();
-    let paths = entries.map(|it| it.unwrap().path());
-    let is_ours = |path: &std::path::PathBuf| {
-        let name = path.file_name().unwrap().to_string_lossy();
-        name.starts_with("papers") && name.ends_with(".md")
-    };
-    let rows: Vec<Row> = paths
-        .filter(is_ours)
-        .flat_map(|it| rows(&read(&it)))
-        .collect();
+    let rows = rows(&read(&Path::new(ROOT).join("docs/lab/papers.md")));
     let wrong = complaints(&captions, &rows, &Sources::here());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(rows.len() > 60, "{} rows", rows.len());
@@ -171,11 +162,11 @@ fn a_missing_row_and_a_row_of_nothing_are_found() {
          P\ttable 1\tyes\tA count\nP\ttable 2\tyes\tA share\nP\ttable 3\tyes\tA sum\n",
     );
     let page = "| figure | shows | command | page | paper | ours |\n|---|---|---|---|---|---|\n\
-        | P figure 1 | a rate | `frontrow-lab run qasio --workload m1 --load writer` | [it](results/qasio-emmc-6.12.md) | 1 | 2 |\n\
+        | P figure 1 | a rate | `frontrow-lab run qasio --workload m1 --load writer` | [it](../results/qasio-emmc-6.12.md) | 1 | 2 |\n\
         | P figure 9 | a rate | | | 1 | not measured: no such phone |\n\
-        | P table 1 | a count | `frontrow-lab run quasio` | [it](results/qasio-emmc-6.12.md) | 1 | 2 |\n\
-        | P table 2 | a share | `frontrow-lab run qasio --load writter` | [it](results/qasio-emmc-6.12.md) | 1 | 2 |\n\
-        | P table 3 | a sum | `frontrow-lab run qasio` | [it](results/qasio.md) | 1 | 2 |\n\n\
+        | P table 1 | a count | `frontrow-lab run quasio` | [it](../results/qasio-emmc-6.12.md) | 1 | 2 |\n\
+        | P table 2 | a share | `frontrow-lab run qasio --load writter` | [it](../results/qasio-emmc-6.12.md) | 1 | 2 |\n\
+        | P table 3 | a sum | `frontrow-lab run qasio` | [it](../results/qasio.md) | 1 | 2 |\n\n\
         | figure | other table |\n|---|---|\n| P figure 3 | no row |\n";
     let found = complaints(&captions, &rows(page), &Sources::here());
     let begins = [

@@ -46,12 +46,15 @@ fn a_compromised_daemon_is_exposed_to_little() {
 fn what_one_user_can_have_it_do_is_bounded_for_all_others() {
     let lines: Vec<&str> = UNIT.lines().collect();
     for bound in ["CPUQuota=50%", "MemoryMax=64M"] {
-        assert!(lines.contains(&bound), "docs/security.md tells of {bound}");
+        assert!(
+            lines.contains(&bound),
+            "docs/use/security.md tells of {bound}"
+        );
     }
 }
 
 /// What the daemon can reach, apart from what is below /proc, /sys and /dev: as
-/// docs/security-daemon.md has it.
+/// docs/use/security.md has it.
 const IN_SIGHT: [&str; 8] = [
     "BINDIR/frontrow",
     "BINDIR/frontrowd",
@@ -210,9 +213,9 @@ fn a_daemon_that_was_taken_over_reaches_what_the_page_says_and_nothing_else() {
         assert!(known.any(|it| leads_to(&path, it)), "{path}\n{said}");
     }
     assert_eq!(told("socket "), BTreeSet::from(SOCKETS));
-    let page = include_str!("../../../docs/security-daemon.md");
+    let page = include_str!("../../../docs/use/security.md");
     for path in IN_SIGHT.iter().filter(|it| it.starts_with('/')) {
-        assert!(page.contains(path), "docs/security-daemon.md names {path}");
+        assert!(page.contains(path), "docs/use/security.md names {path}");
     }
     for (what, expected) in [
         ("shows ", "/etc/passwd false"),

@@ -28,18 +28,21 @@ fn schema() -> String {
 
 #[test]
 fn the_page_has_every_table_and_column() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/iopro-tables.md");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/how/iopro-tables.md"
+    );
     let page = std::fs::read_to_string(path).unwrap();
     let schema = schema();
     assert!(
         page.contains(&schema),
-        "docs/iopro-tables.md differs from the tables; its schema is to be:\n{schema}"
+        "docs/how/iopro-tables.md differs from the tables; its schema is to be:\n{schema}"
     );
 }
 
 #[test]
 fn the_page_defines_every_class() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/iopro.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/use/iopro.md");
     let page = std::fs::read_to_string(path).unwrap();
     for class in Class::ALL {
         assert!(

@@ -106,9 +106,9 @@ fn sorted(printed: &str) -> Vec<&str> {
     lines
 }
 
-/// The SQL examples of the page docs/iopro-example.md.
+/// The SQL examples of the page docs/use/iopro-example.md.
 fn examples() -> Vec<String> {
-    let page = std::fs::read_to_string(root().join("docs/iopro-example.md")).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/use/iopro-example.md")).unwrap();
     let blocks = page.split("```sql\n").skip(1);
     blocks
         .map(|block| block.split("```").next().unwrap().to_owned())

@@ -43,7 +43,7 @@ const FILE_MIB: u32 = 2;
 const ROUNDS: usize = 12;
 const WAITER: &str = "waiter";
 
-/// Promised shares (docs/iopro-linking.md).
+/// Promised shares (docs/how/iopro-linking.md).
 const LEAST_LINKED: f64 = 0.999;
 const LEAST_CLASSIFIED: f64 = 0.98;
 const MOST_OTHER: f64 = 0.02;

@@ -29,7 +29,7 @@ const BESIDE: Duration = Duration::from_secs(12);
 /// Number of foreground threads, which always have a request in the device.
 const FOREGROUND: usize = 4;
 
-/// Promised share, and longest wait in µs (docs/qasio.md).
+/// Promised share, and longest wait in µs (docs/how/qasio.md).
 const LEAST_SHARE: f64 = 0.10;
 const OLDEST_US: u64 = 5_000_000;
 
