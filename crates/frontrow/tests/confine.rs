@@ -53,7 +53,7 @@ impl User {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.path("frontrow"));
         command
-            .arg("iopro")
+            .args((arguments[0] != "top").then_some("iopro"))
             .args(arguments)
             .current_dir(self.home.path())
             .env("TMPDIR", self.path("tmp"))

@@ -65,7 +65,9 @@ fn commands_with_json() -> Vec<String> {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         if fs::read_to_string(&path).unwrap().contains("\\-\\-json") {
-            commands.push(name.replacen("frontrow-", "", 1).replace('-', " "));
+            let words = name.replacen("frontrow-", "", 1).replace('-', " ");
+            // The only command whose own name has a hyphen.
+            commands.push(words.replace("hot cold", "hot-cold"));
         }
     }
     commands.sort();
@@ -185,6 +187,8 @@ fn collections_are_as_described() {
     assert!(drawn.starts_with("<svg") && drawn.contains("polyline"));
     let trace = home.join("trace");
     fs::write(&trace, TRACE).unwrap();
+    let hot_cold = ["--device", device, "--memory", "32", "--minutes", "2"];
+    printed(home, "lab hot-cold", &hot_cold);
     let ahead = [trace.to_str().unwrap(), "--device", device];
     printed(home, "lab ahead", &ahead);
     let new = frontrow(home, &["lab", "collect", "--device", "usb-stick"]);
