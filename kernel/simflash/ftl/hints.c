@@ -135,7 +135,7 @@ static enum ftl_status mark_ranges(struct ftl *ftl, const struct ftl_cmd *cmd)
 	return FTL_OK;
 }
 
-static enum ftl_status prefetch(struct ftl *ftl, const struct ftl_cmd *cmd)
+static enum ftl_status fetch_announced(struct ftl *ftl, const struct ftl_cmd *cmd)
 {
 	uint32_t i;
 
@@ -163,7 +163,7 @@ void ftl_hints_start(struct ftl *ftl, struct ftl_cmd *cmd)
 	if (cmd->op == FTL_RESERVE)
 		reserve(ftl, cmd);
 	else if (cmd->op == FTL_PREFETCH)
-		cmd->status = prefetch(ftl, cmd);
+		cmd->status = fetch_announced(ftl, cmd);
 	else if (!ftl->hints.marked || !ftl->hints.in_block)
 		cmd->status = FTL_LOG_FULL;
 	else
