@@ -141,7 +141,7 @@ static void print_figures(void)
 	size_t i;
 
 	printf("\n## Against real devices\n\n"
-	       "Sources with their addresses are in [real devices](../real-devices.md).\n\n"
+	       "Sources with their addresses are in [real devices](../lab/real-devices.md).\n\n"
 	       "| profile | | real | here | off | source |\n|---|---|---|---|---|---|\n");
 	for (i = 0; i < figures_count; i++)
 		print_figure(&figures[i]);

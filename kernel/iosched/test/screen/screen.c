@@ -123,7 +123,7 @@ static void print_device(const char *profile)
 static const char head[] =
 	"# The policy on the host\n"
 	"\n"
-	"Frontrow's policy and the emulated flash in one process, in virtual time. [The host's screen](../screen.md)\n"
+	"Frontrow's policy and the emulated flash in one process, in virtual time. [The host's screen](../lab/screen.md)\n"
 	"says what a row is, what the screen cannot know, and how well it foretells the guests' matrix.\n"
 	"\n"
 	"```sh\n"
