@@ -79,6 +79,7 @@ fn the_scheduler_serves_who_waits_on_arm64_and_the_same_seed_gives_the_same_byte
 }
 
 #[test]
+#[ignore = "the same kernel with pages of 16 KB and the newest with 4 KB are in make test; make stress-guests"]
 fn each_wait_is_known_on_arm64() {
     Lab::new().withstands("6.12", &[], &DETECTED);
 }
