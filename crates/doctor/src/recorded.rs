@@ -39,7 +39,7 @@ fn disk_of(header: &Header, dev: Dev) -> Option<String> {
     disk.map(|it| it.name.clone())
 }
 
-/// What an interval tells, of `events` events.
+/// Observation of an interval that had so many events.
 pub fn observation(machine: &Machine, interval: &report::Waits, events: u64) -> Observation {
     let mut waits = Waits::default();
     waits.add(interval);

@@ -30,7 +30,7 @@ pub struct Way {
     pub lost_ns: u64,
 }
 
-/// What the disk did while an app waited; the parts add up to the waits.
+/// Work of the disk while an app waited; the parts add up to the waits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Served {
     /// Time in nanoseconds for which it served the waiter's own thread.
@@ -57,15 +57,15 @@ pub struct Other {
 /// An app that waited, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Who waited, for what, and because of whom.
+    /// Verdict that names who waited, for what, and because of whom.
     pub verdict: Verdict,
     /// The waits by class, the longest first.
     pub ways: Vec<Way>,
-    /// What the disk did meanwhile.
+    /// Work of the disk meanwhile.
     pub served: Served,
 }
 
-/// What was seen in one interval.
+/// Waits, disks and pressure of one interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Frame {
     /// End of the interval, in nanoseconds since the begin.

@@ -452,7 +452,7 @@ impl Watch {
         self.observed(&after, watched, (level, machine), linked)
     }
 
-    /// What was observed until these counters were read.
+    /// Observation up to these counters.
     fn observed(
         &mut self,
         after: &Counters,

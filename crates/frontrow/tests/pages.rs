@@ -5,18 +5,20 @@ use std::path::{Path, PathBuf};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Each page below `directory` and in the root, by its path from there.
+/// Folders of pages that people write; a program makes those of results.
+pub const FOLDERS: [&str; 6] = [
+    "",
+    "docs",
+    "docs/use",
+    "docs/how",
+    "docs/lab",
+    "docs/develop",
+];
+
+/// All pages, by their paths from the root.
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
-    for directory in [
-        "",
-        "docs",
-        "docs/use",
-        "docs/how",
-        "docs/lab",
-        "docs/develop",
-        "docs/results",
-    ] {
+    for directory in FOLDERS.into_iter().chain(["docs/results"]) {
         let entries = fs::read_dir(Path::new(ROOT).join(directory)).unwrap();
         let paths = entries.map(|it| Path::new(directory).join(it.unwrap().file_name()));
         pages.extend(paths.filter(|it| it.extension().is_some_and(|end| end == "md")));

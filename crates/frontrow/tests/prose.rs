@@ -158,14 +158,7 @@ fn plainer(sentence: &str) -> Option<(&'static str, &'static str)> {
 /// Pages for readers, by name. Results are made by the program, and measure rather than tell.
 fn pages() -> BTreeMap<String, String> {
     let mut pages = BTreeMap::new();
-    for directory in [
-        "",
-        "docs",
-        "docs/use",
-        "docs/how",
-        "docs/lab",
-        "docs/develop",
-    ] {
+    for directory in crate::pages::FOLDERS {
         for entry in fs::read_dir(Path::new(ROOT).join(directory)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|it| it == "md") {

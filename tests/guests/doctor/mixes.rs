@@ -2,7 +2,7 @@
 //! answer; but a page's parts add up, and what it is sure of agrees with counters of the same seconds that
 //! the doctor does not read: the bytes of each cgroup (`io.stat`), and the disks' own (`diskstats`).
 
-use super::reports::PRELUDE;
+use super::reports::{PRELUDE, in_words};
 use crate::harness::Left;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -267,12 +267,7 @@ pub fn run(seed: u64, kernel: &str) -> Vec<String> {
     let options = [&guest[..], &with, &of_run, &[&seed]].concat();
     let left = Left::by(&options, &format!("{PRELUDE}{COUNT}{}", mix.script()));
     let page = left.json("page");
-    let verdicts = page["verdicts"].as_array().unwrap().iter().map(|it| {
-        let of = |key: &str| it[key].as_str().unwrap_or("-").to_owned();
-        let (cause, who, culprit) = (of("cause"), of("who"), of("culprit"));
-        format!("{cause} ({who} <- {culprit}; {})", of("confidence"))
-    });
-    let verdicts: Vec<_> = verdicts.collect();
-    println!("| {seed} | {mix:?} | {} |", verdicts.join(", "));
+    let verdicts = in_words(page["verdicts"].as_array().unwrap());
+    println!("| {seed} | {mix:?} | {verdicts} |");
     faults(&mix, &page, &Counted::of(&left))
 }

@@ -187,18 +187,23 @@ fn judged(case: &Case, level: u64, page: &Value) -> Told {
     let is_there = |wanted: &Verdict| verdicts.iter().any(|it| fits(wanted, it));
     let has_words = first.is_some_and(|it| it.to_string().contains(case.words));
     let is_right = is_first && has_words && case.verdicts.iter().all(is_there);
-    let words = verdicts.iter().map(|it| {
-        let of = |key: &str| it[key].as_str().unwrap_or("-").to_owned();
-        let (cause, who, culprit) = (of("cause"), of("who"), of("culprit"));
-        format!("{cause} ({who} <- {culprit}; {})", of("confidence"))
-    });
     Told {
         case: case.name,
         level,
         is_right,
         is_wrongly_sure: !is_first && first.is_some_and(|it| it["confidence"] == "sure"),
-        verdicts: words.collect::<Vec<_>>().join(", "),
+        verdicts: in_words(verdicts),
     }
+}
+
+/// Cause, who waits, because of whom and how sure, of each verdict.
+pub(super) fn in_words(verdicts: &[Value]) -> String {
+    let words = verdicts.iter().map(|it| {
+        let of = |key: &str| it[key].as_str().unwrap_or("-").to_owned();
+        let (cause, who, culprit) = (of("cause"), of("who"), of("culprit"));
+        format!("{cause} ({who} <- {culprit}; {})", of("confidence"))
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// Functions of the guest's shell. `as NAME APPLET` and `app NAME OPTION` run busybox and fio under a

@@ -6,7 +6,7 @@ use super::{SATURATED, most};
 use crate::account::Account;
 use crate::cause::Cause;
 use crate::groups::{Group, Limit};
-use crate::observe::{Level, Observation, Traffic, Wait};
+use crate::observe::{Level, Observation, Traffic, User, Wait};
 use iopro::wait::Class;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -293,9 +293,18 @@ fn is_own_doing(wait: &Wait, account: &Account, seen: &Observation) -> bool {
 
 /// Whether this process wrote almost all bytes, to this disk or to any.
 pub(super) fn wrote_most(who: &str, disk: Option<&str>, seen: &Observation) -> bool {
+    is_most(who, disk, seen.writers_to(disk), seen)
+}
+
+/// Whether this process wrote almost all bytes of these ones to this disk, or to any.
+fn is_most<'a>(
+    who: &str,
+    disk: Option<&str>,
+    of: impl Iterator<Item = &'a User>,
+    seen: &Observation,
+) -> bool {
     let own = seen.written_by(who);
-    let all = seen.writers_to(disk).map(|it| seen.written_to(disk, it));
-    let all: u64 = all.sum();
+    let all: u64 = of.map(|it| seen.written_to(disk, it)).sum();
     is_much(own, seen) && own as f64 >= OWN_SHARE * all as f64
 }
 
@@ -303,10 +312,7 @@ pub(super) fn wrote_most(who: &str, disk: Option<&str>, seen: &Observation) -> b
 /// the device works at that time.
 fn is_throttled_for_itself(wait: &Wait, seen: &Observation) -> bool {
     let disk = seen.disk_of(wait);
-    let own = seen.written_by(&wait.who);
-    let dirtied = seen.dirtiers_of(disk).map(|it| seen.written_to(disk, it));
-    let is_most = own as f64 >= OWN_SHARE * dirtied.sum::<u64>() as f64;
-    is_much(own, seen) && is_most && keeps_up(wait, seen) != Some(true)
+    is_most(&wait.who, disk, seen.dirtiers_of(disk), seen) && keeps_up(wait, seen) != Some(true)
 }
 
 /// Whether another process makes many pages of this disk dirty.
