@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What an app does with pages of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Reads them.
+    /// Reads these pages, from memory where it has them.
     Read,
     /// Writes them, to memory.
     Write,
@@ -34,7 +34,7 @@ pub enum Act {
 pub enum Kind {
     /// Write-ahead log or journal of a database.
     Wal,
-    /// Database.
+    /// Database, whose pages are overwritten often.
     Database,
     /// Photo or thumbnail.
     Media,
@@ -79,7 +79,7 @@ pub enum What {
     Write(u32, u32),
     /// A discard: first page and number of pages.
     Discard(u32, u32),
-    /// A flush.
+    /// Flush of the device's write cache.
     Flush,
     /// Pages that are dirty in memory, so that those in flash are soon out of date.
     SoonInvalid(Vec<Range>),
