@@ -20,6 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const WORTH: f64 = 0.01;
 /// Smallest share of all lost time for a verdict.
 const WORTH_OF_LOST: f64 = 0.05;
+/// Smallest share of the observed time that a process loses if it is held up by another.
+const FELT: f64 = 0.05;
 /// Share of time from which a busy disk is saturated.
 const SATURATED: f64 = 0.8;
 /// Smallest CPU pressure for a verdict, while all CPUs were busy.
@@ -292,11 +294,13 @@ pub(crate) fn by_app<T>(
 }
 
 fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
-    let who = victim(cause, waits, seen).unwrap_or_default();
-    let of_who: Vec<&Wait> = waits.iter().copied().filter(|it| it.who == who).collect();
+    let Held {
+        who,
+        waits: of_who,
+        account,
+        blame,
+    } = held_by_others(cause, waits, seen);
     let file = most(of_who.iter().map(|it| (it.file.as_deref(), it.lost_ns)));
-    let account = Account::of(&of_who, seen);
-    let blame = blame::blame(cause, who, &of_who, &account, seen);
     let sum = |of: fn(&Wait) -> u64| -> u64 { waits.iter().map(|it| of(it)).sum() };
     let (lost_ns, samples) = (sum(|it| it.lost_ns), sum(|it| it.samples));
     let linked = waits.iter().filter(|it| it.waits > 0);
@@ -345,6 +349,50 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
         longest_ns: waits.iter().map(|it| it.longest_ns).max().unwrap_or(0),
         share: 0.0,
         confidence,
+    }
+}
+
+/// A process that waits, and who is to blame for that.
+struct Held<'a> {
+    who: &'a str,
+    waits: Vec<&'a Wait>,
+    account: Account,
+    blame: blame::Blame,
+}
+
+/// The process that waited most; one that only its own name holds up is it only if nobody else feels it,
+/// as its waits are part of what it does to others.
+fn held_by_others<'a>(cause: Cause, waits: &[&'a Wait], seen: &Observation) -> Held<'a> {
+    let most = held(
+        cause,
+        victim(cause, waits, seen).unwrap_or_default(),
+        waits,
+        seen,
+    );
+    if most.blame.name.as_deref() != Some(most.who) {
+        return most;
+    }
+    let others: Vec<&Wait> = waits
+        .iter()
+        .copied()
+        .filter(|it| it.who != most.who)
+        .collect();
+    let next = victim(cause, &others, seen).map(|it| held(cause, it, &others, seen));
+    let is_felt = |it: &Held| {
+        let lost_ns = it.waits.iter().map(|it| it.lost_ns).sum();
+        seen.share(lost_ns) >= FELT && it.blame.name.as_deref() == Some(most.who)
+    };
+    next.filter(is_felt).unwrap_or(most)
+}
+
+fn held<'a>(cause: Cause, who: &'a str, waits: &[&'a Wait], seen: &Observation) -> Held<'a> {
+    let waits: Vec<&Wait> = waits.iter().copied().filter(|it| it.who == who).collect();
+    let account = Account::of(&waits, seen);
+    Held {
+        blame: blame::blame(cause, who, &waits, &account, seen),
+        who,
+        waits,
+        account,
     }
 }
 

@@ -201,6 +201,21 @@ fn by_samples_workers_of_one_name_are_no_victims_of_each_other() {
 }
 
 #[test]
+fn by_samples_a_program_that_is_run_again_and_again_is_no_victim_of_itself_where_others_feel_it() {
+    let runs: Vec<(u32, u64)> = (11..51).map(|it| (it, MB)).collect();
+    let mut waits: Vec<_> = [20, 40].map(|it| met("dpkg", it, 4 * SECOND)).into();
+    let users = || vec![users_of("dpkg", &runs), user("firefox", MB / 20, 0)];
+    let told = first(&seen_sampled(waits.clone(), users()));
+    assert_eq!(told.1, "dpkg", "nobody else waits");
+    waits.push(met("firefox", 7, SECOND));
+    let told = first(&seen_sampled(waits, users()));
+    assert_eq!(
+        (told.0, told.1.as_str(), told.2.as_str()),
+        (Cause::FsyncBehindWriteback, "firefox", "dpkg")
+    );
+}
+
+#[test]
 fn by_samples_what_no_process_wrote_is_the_kernels() {
     let mut at = seen_sampled(vec![met("app", 7, 4 * SECOND)], vec![user("app", MB, 0)]);
     assert_eq!(first(&at).0, Cause::OwnCommits);
