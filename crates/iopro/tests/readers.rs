@@ -55,7 +55,7 @@ fn printed(path: &str, arguments: &[&str]) -> String {
         .args(arguments)
         .env(
             "LD_LIBRARY_PATH",
-            readers.join("gtkwave/usr/lib/x86_64-linux-gnu"),
+            readers.join("debian/usr/lib/x86_64-linux-gnu"),
         )
         .output()
         .unwrap_or_else(|error| {
@@ -211,8 +211,8 @@ fn changes(vcd: &str) -> BTreeMap<String, Vec<(u64, u64)>> {
 fn gtkwave_reads_the_lines_of_the_vcd() {
     let vcd = export(Format::Vcd);
     let fst = EXPORTS.path().join("waves.fst");
-    printed("gtkwave/usr/bin/vcd2fst", &[text(&vcd), text(&fst)]);
-    let back = printed("gtkwave/usr/bin/fst2vcd", &[text(&fst)]);
+    printed("debian/usr/bin/vcd2fst", &[text(&vcd), text(&fst)]);
+    let back = printed("debian/usr/bin/fst2vcd", &[text(&fst)]);
     let written = changes(&std::fs::read_to_string(&vcd).unwrap());
     assert!(written.values().any(|values| values.len() > 20));
     assert_eq!(changes(&back), written);
