@@ -13,6 +13,7 @@ UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 SYSTEM_UNITS = frontrow-sched@.service frontrow-watch@.path frontrow-watch@.service frontrow-watch.service frontrowd.service \
 	frontrow-settled.service frontrow-settled.timer frontrow-counted.service frontrow-counted.timer
 SESSION_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/user
+USER_UNITS = frontrow-follow.service frontrow-notify.service
 DELEGATION = $(DESTDIR)$(PREFIX)/lib/systemd/system-generators/frontrow-delegate
 SYSUSERS = $(DESTDIR)/usr/lib/sysusers.d/frontrow.conf
 ACCOUNTING = $(DESTDIR)$(PREFIX)/lib/systemd/user.conf.d/50-frontrow.conf
@@ -46,7 +47,8 @@ install-files: need-binary $(if $(DESTDIR),,need-headers)
 	$(FILL_IN) packaging/dkms.conf > $(SOURCES)/dkms.conf
 	for unit in $(SYSTEM_UNITS); do \
 		$(FILL_IN) packaging/$$unit > $(UNITS)/$$unit || exit 1; done
-	$(FILL_IN) packaging/frontrow-follow.service > $(SESSION_UNITS)/frontrow-follow.service
+	for unit in $(USER_UNITS); do \
+		$(FILL_IN) packaging/$$unit > $(SESSION_UNITS)/$$unit || exit 1; done
 	install -D -m 644 packaging/frontrow.sysusers $(SYSUSERS)
 	test -n "$(DESTDIR)" || systemd-sysusers $(SYSUSERS)
 	install -D -m 755 packaging/user-delegate.generator $(DELEGATION)
@@ -86,7 +88,7 @@ uninstall: $(if $(DESTDIR),,put-back)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,frontrow frontrowd frontrow-lab)
 	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/frontrow*.1 $(COMPLETIONS) $(LAB_COMPLETIONS)
 	rm -f $(addprefix $(UNITS)/,$(SYSTEM_UNITS)) $(DELEGATION) $(ACCOUNTING)
-	rm -f $(SESSION_UNITS)/frontrow-follow.service $(BUS_POLICY) $(SYSUSERS)
+	rm -f $(addprefix $(SESSION_UNITS)/,$(USER_UNITS)) $(BUS_POLICY) $(SYSUSERS)
 	rm -rf $(DESTDIR)$(PREFIX)/lib/frontrow $(DESTDIR)/var/lib/frontrow
 
 .PHONY: need-binary need-headers install-with-dkms install-without-dkms

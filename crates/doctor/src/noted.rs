@@ -1,6 +1,6 @@
 //! Stalls that were noted as they happened, in a file of fixed size.
 //!
-//! The file has [`PLACES`] lines of [`PLACE_BYTES`] bytes each: a stall as JSON and spaces, or spaces alone. It
+//! The file has a number of lines of [`PLACE_BYTES`] bytes each: a stall as JSON and spaces, or spaces alone. It
 //! gets its size when it is made, so a disk that is full later takes the next stall as well. Each stall is
 //! written over the oldest, in one call at a place of its own: a process that is killed leaves whole lines, and
 //! a machine that loses its power one bad line at most, which readers leave out.
@@ -9,13 +9,37 @@ use crate::judge::Verdict;
 use crate::{Diagnosis, page};
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Stalls that the file has room for.
-pub const PLACES: u64 = 2048;
+/// Who may read a file of stalls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// Its user, who is root: it has names of files.
+    User,
+    /// Everybody, so that a user's session can tell of a stall.
+    All,
+}
+
+impl Readers {
+    /// Stalls that the file has room for.
+    pub const fn places(self) -> u64 {
+        match self {
+            Readers::User => 2048,
+            Readers::All => 64,
+        }
+    }
+
+    const fn mode(self) -> u32 {
+        match self {
+            Readers::User => 0o600,
+            Readers::All => 0o644,
+        }
+    }
+}
+
 /// Bytes of each, the line's end included.
 const PLACE_BYTES: usize = 2048;
 /// Most verdicts of a stall that are kept.
@@ -86,6 +110,17 @@ impl Noted {
         }
     }
 
+    /// The same without names of files, which are not everybody's to read.
+    pub fn without_files(mut self) -> Noted {
+        for verdict in &mut self.verdicts {
+            let Some(file) = verdict.file.take() else {
+                continue;
+            };
+            verdict.to_do.take_if(|it| it.contains(&file));
+        }
+        self
+    }
+
     /// A line of [`PLACE_BYTES`]. Names of files, and then the last verdicts, make room where it is too long.
     fn line(&self) -> io::Result<Vec<u8>> {
         let mut shortened = self.clone();
@@ -110,20 +145,23 @@ impl Noted {
 #[derive(Debug)]
 pub struct Ledger {
     file: File,
+    places: u64,
     next: u64,
 }
 
 impl Ledger {
-    /// Opens the file, or makes it, readable by its user only.
+    /// Opens the file, or makes it.
     ///
     /// # Errors
     /// Those of the system; [`io::ErrorKind::WouldBlock`] if another process writes to it.
-    pub fn open(path: &Path) -> io::Result<Ledger> {
+    pub fn open(path: &Path, readers: Readers) -> io::Result<Ledger> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).mode(0o600);
         let mut file = options.custom_flags(no_links()).open(path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        let bytes = PLACES * PLACE_BYTES as u64;
+        file.set_permissions(Permissions::from_mode(readers.mode()))?;
+        let places = readers.places();
+        let bytes = places * PLACE_BYTES as u64;
         if file.metadata()?.len() != bytes {
             file.set_len(bytes)?;
         }
@@ -134,7 +172,7 @@ impl Ledger {
         }
         let known = read_from(&mut file)?;
         let next = known.last().map_or(0, |it| it.number + 1);
-        Ok(Ledger { file, next })
+        Ok(Ledger { file, places, next })
     }
 
     /// Writes a stall over the oldest.
@@ -144,7 +182,7 @@ impl Ledger {
     pub fn add(&mut self, stall: Noted) -> io::Result<()> {
         let number = self.next;
         let line = Noted { number, ..stall }.line()?;
-        let place = number % PLACES * PLACE_BYTES as u64;
+        let place = number % self.places * PLACE_BYTES as u64;
         self.file.write_all_at(&line, place)?;
         self.next += 1;
         Ok(())
@@ -166,7 +204,7 @@ pub fn read(path: &Path) -> io::Result<Vec<Noted>> {
 fn read_from(file: &mut File) -> io::Result<Vec<Noted>> {
     let mut bytes = Vec::new();
     // Who may write the file could make it of any size.
-    file.take(PLACES * PLACE_BYTES as u64)
+    file.take(Readers::User.places() * PLACE_BYTES as u64)
         .read_to_end(&mut bytes)?;
     let lines = bytes.split(|it| *it == b'\n');
     let stalls = lines.filter_map(|line| serde_json::from_slice(line).ok());
@@ -204,25 +242,28 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("stalls");
         for half in [0..1500, 1500..3000] {
-            let mut ledger = Ledger::open(&path).unwrap();
+            let mut ledger = Ledger::open(&path, Readers::User).unwrap();
             for number in half {
                 ledger.add(stall(number, "/mnt/a")).unwrap();
             }
         }
         let kept = read(&path).unwrap();
         let numbers: Vec<u64> = kept.iter().map(|it| it.number).collect();
-        assert_eq!(numbers, (3000 - PLACES..3000).collect::<Vec<_>>());
+        assert_eq!(
+            numbers,
+            (3000 - Readers::User.places()..3000).collect::<Vec<_>>()
+        );
         assert_eq!(kept.last(), Some(&stall(2999, "/mnt/a")));
         let bytes = std::fs::metadata(&path).unwrap().len();
-        assert_eq!(bytes, PLACES * PLACE_BYTES as u64);
+        assert_eq!(bytes, Readers::User.places() * PLACE_BYTES as u64);
     }
 
     #[test]
     fn one_process_writes_and_bad_lines_are_left_out() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("stalls");
-        let mut ledger = Ledger::open(&path).unwrap();
-        let second = Ledger::open(&path).unwrap_err();
+        let mut ledger = Ledger::open(&path, Readers::User).unwrap();
+        let second = Ledger::open(&path, Readers::User).unwrap_err();
         assert_eq!(second.kind(), io::ErrorKind::WouldBlock);
         for number in 0..3 {
             ledger.add(stall(number, "/mnt/a")).unwrap();
@@ -239,12 +280,29 @@ mod tests {
     fn a_long_name_leaves_the_verdict() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("stalls");
-        Ledger::open(&path)
+        Ledger::open(&path, Readers::User)
             .unwrap()
             .add(stall(0, &"a".repeat(3000)))
             .unwrap();
         let kept = read(&path).unwrap();
         assert_eq!(kept[0].verdicts.len(), 2);
         assert_eq!(kept[0].verdicts[1].file, None);
+    }
+
+    #[test]
+    fn what_all_may_read_names_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stalls");
+        let mut stall = stall(0, "/home/me/secret.odt");
+        stall.verdicts[0].to_do = Some("sudo frontrow defrag --all /home/me/secret.odt".to_owned());
+        let mut ledger = Ledger::open(&path, Readers::All).unwrap();
+        ledger.add(stall.without_files()).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            text.contains("sentence") && !text.contains("secret"),
+            "{text}"
+        );
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o644);
     }
 }

@@ -1,5 +1,6 @@
 //! `frontrow blame`: the stalls that frontrow-watch.service has noted.
 
+mod notify;
 mod watch;
 
 use crate::exit::{Exit, Failure};
@@ -42,6 +43,11 @@ enum Action {
     /// tasks as `frontrow doctor` does at level 2, until nobody was held up for a second. Without
     /// pressure it does not wake up.
     Watch(watch::Options),
+    /// Show a notification when something stalls this machine (systemctl --user enable --now frontrow-notify)
+    ///
+    /// It shows the stalls that frontrow-watch.service notes, by notify-send. It sleeps until there is one, and
+    /// shows one a minute at most. Files that were waited for are left out, as root alone may read them.
+    Notify(notify::Options),
 }
 
 /// Where stalls are kept.
@@ -50,6 +56,14 @@ struct Kept {
     /// File with the stalls
     #[arg(long, hide = true, default_value = "/var/lib/frontrow/stalls")]
     file: PathBuf,
+}
+
+/// Where stalls are told to everybody.
+#[derive(clap::Args)]
+struct Told {
+    /// File with the stalls for the users' sessions
+    #[arg(long, hide = true, default_value = "/run/frontrow-watch/stalls")]
+    told: PathBuf,
 }
 
 /// Stalls as they are printed.
@@ -61,8 +75,10 @@ struct Stalls {
 
 /// Runs the subcommand.
 pub fn run(args: Args) -> Result<(), Failure> {
-    if let Some(Action::Watch(options)) = &args.action {
-        return watch::run(options);
+    match &args.action {
+        Some(Action::Watch(options)) => return watch::run(options),
+        Some(Action::Notify(options)) => return notify::run(options),
+        None => {}
     }
     let since_ms = args.since.as_millisecond();
     let mut stalls = noted::read(&args.kept.file).map_err(unreadable(&args.kept.file))?;

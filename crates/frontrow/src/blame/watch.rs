@@ -1,10 +1,10 @@
 //! `frontrow blame watch`: sleeps until the kernel reports pressure of I/O, and notes stalls.
 
-use super::Kept;
+use super::{Kept, Told};
 use crate::bench::catch_signals;
 use crate::doctor::{Watching, failure, give_up};
 use crate::exit::{Exit, Failure};
-use doctor::noted::{Ledger, Noted};
+use doctor::noted::{Ledger, Noted, Readers};
 use doctor::stall::Next;
 use doctor::watch::io_pressure_ns;
 use doctor::{Level, Machine, judge, machine};
@@ -36,6 +36,8 @@ const WAITING: usize = 64;
 pub(super) struct Options {
     #[command(flatten)]
     kept: Kept,
+    #[command(flatten)]
+    told: Told,
     /// Root directory of the system to read
     #[arg(long, hide = true, default_value = "/")]
     sysroot: PathBuf,
@@ -55,18 +57,19 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let ended = woken_by_signals()?;
     let trigger = trigger(root)?;
     let file = &options.kept.file;
-    let ledger = Ledger::open(file).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => Failure::new(
-            Exit::Refused,
-            "another process notes stalls already: systemctl status frontrow-watch shows it if it is the service",
-        ),
-        _ => Failure::unwritable(file, &error),
-    })?;
+    let ledger = open(file, Readers::User)?;
+    // The service has this directory. Without it, nobody is told.
+    let told = &options.told.told;
+    let told = match told.parent().is_some_and(Path::is_dir) {
+        true => Some(open(told, Readers::All)?),
+        false => None,
+    };
     // Where it may not have the priority, a program of a higher one may delay samples.
     let _ = realtime::begin();
     give_up(Some(crate::doctor::WATCHES), Programs::None)?;
     let mut notes = Notes {
         ledger,
+        told,
         file,
         waiting: VecDeque::new(),
         has_failed: false,
@@ -80,6 +83,16 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     }
     notes.write();
     Ok(())
+}
+
+fn open(file: &Path, readers: Readers) -> Result<Ledger, Failure> {
+    Ledger::open(file, readers).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => Failure::new(
+            Exit::Refused,
+            "another process notes stalls already: systemctl status frontrow-watch shows it if it is the service",
+        ),
+        _ => Failure::unwritable(file, &error),
+    })
 }
 
 /// A pipe that can be read once a signal has come. Sockets are forbidden from then on.
@@ -187,6 +200,8 @@ fn told(watching: Watching<'_>, root: &Path) -> Result<Noted, Failure> {
 /// Stalls on their way to the file.
 struct Notes<'a> {
     ledger: Ledger,
+    /// For `frontrow blame notify`.
+    told: Option<Ledger>,
     file: &'a Path,
     /// Those that could not be written yet.
     waiting: VecDeque<Noted>,
@@ -195,6 +210,11 @@ struct Notes<'a> {
 
 impl Notes<'_> {
     fn add(&mut self, stall: Noted) {
+        let told = self.told.as_mut();
+        if let Some(Err(error)) = told.map(|it| it.add(stall.clone().without_files())) {
+            eprintln!("frontrow: cannot tell the sessions of a stall: {error}");
+            self.told = None;
+        }
         if self.waiting.len() >= WAITING {
             self.waiting.pop_front();
         }
