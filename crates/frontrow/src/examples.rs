@@ -5,7 +5,7 @@ use clap::Command;
 
 /// Example command lines. The leading words that name commands decide to which command it belongs. The
 /// first of a group of commands is the group's, too.
-pub(crate) const FRONTROW: [&str; 32] = [
+pub(crate) const FRONTROW: [&str; 33] = [
     "frontrow bench /home/me --out before.json",
     "frontrow bench compare before.json after.json",
     "frontrow blame --since yesterday",
@@ -27,6 +27,7 @@ pub(crate) const FRONTROW: [&str; 32] = [
     "frontrow launch install firefox.desktop",
     "frontrow launch plan -- firefox",
     "frontrow launch record -- firefox",
+    "frontrow launch resume firefox",
     "frontrow off",
     "frontrow on --dry-run",
     "frontrow sched enable /home",
