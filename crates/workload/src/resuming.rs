@@ -1,9 +1,9 @@
 //! The resume experiment: 16 apps run, their files' pages are evicted, and one after another gets the
 //! focus again. The figure is the time until an app has read all that it needs.
 //!
-//! The app goes on at once and reads by demand; the loader is told of the focus a little later. What a
-//! resumed app needs differs from what its start needed. So each is resumed twice: it reads all pages of
-//! its profile, and a random half of them. Both are in another order than the start's.
+//! The app goes on at once and reads by demand; the loader is told of the focus a little later. A
+//! resumed app may need fewer pages than its start did. So each is resumed twice: it reads all pages of
+//! its profile, then a random half of its reads. Both are in another order than the start's.
 
 use crate::Error;
 use crate::app::{APPS, Access};
