@@ -294,9 +294,10 @@ fn an_app_with_a_profile_is_loaded_when_it_gets_the_focus_and_is_told_too() {
     let mut command = follow_wayland(&system, &["--resume"]);
     command.env("XDG_DATA_HOME", home.path());
     let mut follow = started(command);
-    compositor.serve(vec![Say::Window("mail", &[ACTIVATED])]);
-    compositor.says(Say::Window("mail", &[]));
-    compositor.says(Say::Window("foot", &[ACTIVATED]));
+    compositor.serve(vec![
+        Say::Window("mail", &[]),
+        Say::Window("foot", &[ACTIVATED]),
+    ]);
     let mut log = BufReader::new(follow.0.stderr.take().unwrap()).lines();
     let line = log.find_map(|it| it.ok().filter(|it| it.starts_with("foot: ")));
     let line = line.unwrap();
