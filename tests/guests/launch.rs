@@ -1,5 +1,6 @@
 //! `frontrow launch` as root uses it, in a guest: recorded by IOPro, loaded with the file
-//! system's own blocks, brought up to date when files have changed, and from a packed image.
+//! system's own blocks, loaded again after an eviction, brought up to date when files have changed,
+//! and from a packed image.
 
 use crate::harness::{exec, succeeds};
 use serde_json::Value;
@@ -17,6 +18,11 @@ sed '/^{/,$!d' /tmp/record
 cold; before=$(reads); busybox cat $files > /dev/null; demand=$(($(reads) - before))
 cold; before=$(reads); frontrow launch --name cat -- busybox cat $files > /dev/null
 echo "{ \"demand\": $demand, \"loaded\": $(($(reads) - before)) }"
+# The files of an app that runs are open: their inodes stay in memory.
+cold; busybox stat $files > /dev/null; frontrow launch resume --json cat
+before=$(reads); busybox cat $files > /dev/null
+echo "{ \"left\": $(($(reads) - before)) }"
+frontrow launch resume --json cat
 for i in $(seq 19 24); do cp d/$i/file x/$i/; mv x/$i/file d/$i/file; done
 sync
 frontrow launch plan --json cat
@@ -30,10 +36,10 @@ cat /tmp/plan
 "#;
 
 #[test]
-fn root_records_by_iopro_loads_metadata_and_keeps_the_profile_up_to_date() {
+fn root_records_by_iopro_loads_metadata_resumes_and_keeps_the_profile_up_to_date() {
     let said = succeeds(&mut exec(&["--memory", "512"], SCRIPT));
     let values = said.values();
-    let [recorded, reads, old, new] = &values[..] else {
+    let [recorded, reads, evicted, resumed, warm, old, new] = &values[..] else {
         panic!("{values:?}\n{}", said.stderr);
     };
     let number = |value: &Value| value.as_u64().unwrap();
@@ -47,6 +53,9 @@ fn root_records_by_iopro_loads_metadata_and_keeps_the_profile_up_to_date() {
         number(&reads["loaded"]) + 12 <= number(&reads["demand"]),
         "{reads}"
     );
+    assert_eq!(number(&evicted["missing_pages"]), 24 * 15, "{evicted}");
+    assert_eq!(number(&resumed["left"]), 0, "{resumed}: all is in memory");
+    assert_eq!(number(&warm["missing_pages"]), 0, "{warm}");
     assert_eq!(old["dropped"].as_array().unwrap().len(), 6, "{old}");
     assert_eq!(new["dropped"].as_array().unwrap().len(), 0, "{new}");
     assert_eq!(new["valid_pages"], recorded["pages"]);

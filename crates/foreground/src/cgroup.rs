@@ -144,6 +144,17 @@ impl Cgroup {
         &self.path
     }
 
+    /// Name of the app whose unit it is; `None` outside of an `app.slice`.
+    pub fn app(&self) -> Option<String> {
+        Unit::of(&self.path).map(|it| it.app())
+    }
+
+    /// Its processes, without those of cgroups below it.
+    pub fn processes(&self, root: &Path) -> Vec<u32> {
+        let text = fs::read_to_string(self.file(root, "cgroup.procs")).unwrap_or_default();
+        text.lines().filter_map(|it| it.parse().ok()).collect()
+    }
+
     /// The cgroup and its ancestors, outermost first.
     pub(crate) fn chain(&self) -> impl Iterator<Item = Cgroup> {
         let ends = self.path.match_indices('/').skip(1).map(|(end, _)| end);

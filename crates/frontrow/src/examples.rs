@@ -28,6 +28,7 @@ pub(crate) const FRONTROW: [&str; 33] = [
     "frontrow launch install firefox.desktop",
     "frontrow launch plan -- firefox",
     "frontrow launch record -- firefox",
+    "frontrow launch resume firefox",
     "frontrow off",
     "frontrow on --dry-run",
     "frontrow sched enable /home",

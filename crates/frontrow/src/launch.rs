@@ -8,6 +8,7 @@ mod install;
 mod name;
 mod plan;
 mod record;
+pub mod resume;
 mod start;
 
 use crate::exit::{Exit, Failure};
@@ -53,6 +54,8 @@ enum Action {
     Record(record::Record),
     /// Show the planned reads, and draw them as a map of the device's blocks
     Plan(plan::Plan),
+    /// Load the pages of an app that runs, and whose pages were evicted
+    Resume(resume::Resume),
     /// Start an app through Frontrow whenever its menu entry or systemd unit starts it
     Install(install::Install),
     /// Measure the device's read time by size, which decides which gaps are read
@@ -87,6 +90,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match args.action {
         Some(Action::Record(args)) => record::run(args),
         Some(Action::Plan(args)) => plan::run(&args),
+        Some(Action::Resume(args)) => resume::run(&args),
         Some(Action::Install(args)) => install::run(&args),
         Some(Action::Calibrate(args)) => calibrate::run(&args),
         Some(Action::Bench(args)) => bench::run(&args),

@@ -4,9 +4,13 @@ use crate::compositor::{ACTIVATED, Say};
 use crate::running::{Daemon, Ended, command, fg, status, until};
 use crate::server::{ACTIVE, Play, SUPPORTED, Shown, listen, serve};
 use crate::system::System;
+use launch::Identity;
+use launch::profile::{Pages, Profile, ProfiledFile, Store, Timing};
 use serde_json::Value;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -251,6 +255,54 @@ fn a_compositor_that_ends_lets_the_app_go_and_is_followed_when_it_is_back() {
     // Nor does a signal meanwhile wait for it.
     drop(compositor);
     until(|| system.list("foreground") == "none");
+    follow.signal(rustix::process::Signal::TERM);
+    assert_eq!(follow.wait(), Some(0));
+}
+
+/// A profile of an app that needs the first two pages of a file.
+fn profile_of(app: &str, home: &Path) {
+    let path = home.join("library");
+    fs::write(&path, [1; 9000]).unwrap();
+    let file = ProfiledFile {
+        identity: Identity::of(&File::open(&path).unwrap()).unwrap(),
+        pages: vec![Pages { first: 0, count: 2 }],
+        late: Default::default(),
+        path,
+    };
+    let profile = Profile {
+        command: app.to_owned(),
+        recorded_s: 0,
+        runs: 1,
+        timing: Timing::Before,
+        measured: None,
+        files: vec![file],
+        metadata: Vec::new(),
+    };
+    let store = Store::at(home.join("frontrow/launch"));
+    store.write(app, &profile).unwrap();
+}
+
+#[test]
+fn an_app_with_a_profile_is_loaded_when_it_gets_the_focus_and_is_told_too() {
+    let system = System::new();
+    unit(&system, "app-sway-mail-2.scope", 2);
+    let foot = unit(&system, "app-sway-foot-1.scope", 1);
+    let home = tempfile::tempdir().unwrap();
+    profile_of("foot", home.path());
+    let _daemon = Daemon::start(&system);
+    let mut compositor = Compositor::new(&system);
+    let mut command = follow_wayland(&system, &["--resume"]);
+    command.env("XDG_DATA_HOME", home.path());
+    let mut follow = started(command);
+    compositor.serve(vec![
+        Say::Window("mail", &[]),
+        Say::Window("foot", &[ACTIVATED]),
+    ]);
+    let mut log = BufReader::new(follow.0.stderr.take().unwrap()).lines();
+    let line = log.find_map(|it| it.ok().filter(|it| it.starts_with("foot: ")));
+    let line = line.unwrap();
+    assert!(line.contains(" of 2 pages were missing"), "{line}");
+    until(|| system.list("foreground") == foot);
     follow.signal(rustix::process::Signal::TERM);
     assert_eq!(follow.wait(), Some(0));
 }

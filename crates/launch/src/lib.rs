@@ -14,6 +14,7 @@ pub mod plan;
 pub mod prepare;
 pub mod profile;
 pub mod record;
+pub mod resume;
 pub mod unpack;
 
 mod identity;

@@ -25,8 +25,8 @@ pub(crate) use memory::Watch;
 
 use crate::plan::{Part, Purpose, Request};
 use crate::profile::PAGE_BYTES;
+use crate::residency;
 use io_uring::{IoUring, opcode, squeue, types};
-use rustix::fs::{Advice, fadvise};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -235,7 +235,7 @@ impl Loader<'_> {
             return Ok(*file);
         }
         let file = self.source.files[number].as_raw_fd();
-        fadvise(self.source.files[number], 0, None, Advice::Random)?;
+        residency::stop_readahead(self.source.files[number])?;
         self.random.insert(number, file);
         Ok(file)
     }

@@ -164,6 +164,14 @@ pub fn read_ahead(file: &File, pages: Pages) -> io::Result<()> {
     }
 }
 
+/// Has reads through this descriptor read only what is asked for.
+///
+/// # Errors
+/// The system's error.
+pub fn stop_readahead(file: &File) -> io::Result<()> {
+    Ok(rustix::fs::fadvise(file, 0, None, Advice::Random)?)
+}
+
 /// Drops the file's clean pages from memory, except those that are mapped.
 ///
 /// # Errors

@@ -42,6 +42,8 @@ pub struct WorkingSet {
     pub dropped: Vec<(PathBuf, Dropped)>,
     /// Number of pages in the profile.
     pub profiled_pages: u64,
+    /// Number of missing pages that were requested before there was a plan.
+    pub begun_pages: u64,
 }
 
 /// Where the missing pages of a working set lie.
@@ -72,7 +74,9 @@ impl WorkingSet {
     /// The device is thus busy while the other files are opened and the plan is made.
     pub fn open_and_begin(files: &[ProfiledFile]) -> WorkingSet {
         let mut left = FIRST_PAGES;
-        WorkingSet::open_each(files, |opened| left -= begin(opened, left))
+        let mut set = WorkingSet::open_each(files, |opened| left -= begin(opened, left));
+        set.begun_pages = FIRST_PAGES - left;
+        set
     }
 
     /// Whether a sample of the profile's files is as recorded and wholly in memory. The sample is
@@ -91,6 +95,7 @@ impl WorkingSet {
             files: Vec::new(),
             dropped: Vec::new(),
             profiled_pages: files.iter().map(ProfiledFile::count).sum(),
+            begun_pages: 0,
         };
         // Set when the first missing page is found.
         let mut cold = false;
@@ -111,6 +116,7 @@ impl WorkingSet {
         self.files.extend(other.files);
         self.dropped.extend(other.dropped);
         self.profiled_pages += other.profiled_pages;
+        self.begun_pages += other.begun_pages;
         self
     }
 

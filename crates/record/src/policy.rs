@@ -58,7 +58,7 @@ use Part::{Allocator, Device, Dispatcher, Reclaimer};
 use Setting::{BfqWeight, IdleClass, IoCost, MemoryLow};
 
 /// All words: add one here.
-const WORDS: [(&str, Word); 35] = [
+const WORDS: [(&str, Word); 37] = [
     ("none", Word::Scheduler),
     ("mq-deadline", Word::Scheduler),
     ("kyber", Word::Scheduler),
@@ -101,10 +101,12 @@ const WORDS: [(&str, Word); 35] = [
     ),
     ("demand", Word::Loader(Loader::Demand)),
     ("first-access", Word::Loader(Loader::FirstAccess)),
+    ("reordered", Word::Loader(Loader::Reordered)),
     ("lba-order", Word::Loader(Loader::LbaOrder)),
     ("whole-file", Word::Loader(Loader::WholeFile)),
     ("merged", Word::Loader(Loader::Merged)),
     ("padded", Word::Loader(Loader::Padded)),
+    ("padded-readahead", Word::Loader(Loader::PaddedReadahead)),
     ("ahead", Word::LimitsWriters),
 ];
 
@@ -202,6 +204,8 @@ pub enum Loader {
     Demand,
     /// readahead(2) in the order of the start's reads, as Android's libprefetch.
     FirstAccess,
+    /// The start's reads as they are, one at a time and without readahead, in the device's order.
+    Reordered,
     /// readahead(2) in the device's order, as ureadahead.
     LbaOrder,
     /// readahead(2) of each whole file.
@@ -210,6 +214,15 @@ pub enum Loader {
     Merged,
     /// `frontrow launch` with padding.
     Padded,
+    /// The same with a profile of what a start by demand leaves in memory, readahead included.
+    PaddedReadahead,
+}
+
+impl Loader {
+    /// Whether it reads gaps, by the device's read times.
+    pub fn pads(self) -> bool {
+        matches!(self, Loader::Padded | Loader::PaddedReadahead)
+    }
 }
 
 /// Ways to defragment the phone's files, once a week.

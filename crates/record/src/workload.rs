@@ -34,6 +34,10 @@ macro_rules! workloads {
             "launch": loading::LOADING, Workload::new("16 apps start cold, one after another")
                 .words("start 16 apps, none of their pages in memory").headline("load_time_ms")
                 .without_total().only_in_the_lab();
+            "resume": resuming::RESUMING,
+                Workload::new("16 apps whose pages were evicted are resumed, one after another")
+                .words("resume 16 apps, none of their files' pages in memory")
+                .headline("load_time_ms").without_total().only_in_the_lab();
             "python": programs::code(Program::Python),
                 Workload::new("Python imports its modules, cold, loaded and not")
                 .words("start Python and import what larger programs begin with")

@@ -47,6 +47,13 @@ impl Random {
     pub fn index(&mut self, length: usize) -> usize {
         self.below(length as u64) as usize
     }
+
+    /// Puts `all` in a random order, each as likely as another.
+    pub fn shuffle<T>(&mut self, all: &mut [T]) {
+        for last in (1..all.len()).rev() {
+            all.swap(last, self.index(last + 1));
+        }
+    }
 }
 
 #[cfg(test)]

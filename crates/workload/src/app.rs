@@ -116,9 +116,7 @@ impl App {
         }
         // Code calls code in other places, so reads come in the program's order and not in the
         // file's.
-        for last in (1..reads.len()).rev() {
-            reads.swap(last, random.below(last as u64 + 1) as usize);
-        }
+        random.shuffle(&mut reads);
         self.accesses.extend(reads);
         self.file_pages.push(end);
         let pages = chunks.iter().map(|it| it.count).sum();

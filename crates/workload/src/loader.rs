@@ -3,18 +3,21 @@
 
 use crate::Error;
 use crate::app::{App, Range};
+use crate::gaps::Gaps;
 use launch::load::{Source, send};
 use launch::plan::{Joining, Request, layout};
 use launch::prepare::{PADDING, open_device};
-use launch::profile::{Pages, Profile, ProfiledFile, Timing};
+use launch::profile::{self, Profile, ProfiledFile, Timing};
+use launch::residency::{resident_pages, stop_readahead};
+use launch::resume::resume;
 use launch::{Identity, Latency, WorkingSet};
 use record::policy::Loader;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use sys::device::PAGE_BYTES;
+use sys::device::{PAGE_BYTES, Pages};
 
 /// Most pages of one readahead(2) in ureadahead, and wherever requests may not be longer.
 const CALL_PAGES: u64 = (128 << 10) / PAGE_BYTES as u64;
@@ -26,6 +29,15 @@ pub(crate) struct Installed {
     profile: Profile,
     /// Index of a file and a range of its pages, in the order of ureadahead.
     by_place: Vec<(usize, Range)>,
+    /// The start's reads in the device's order.
+    reads_by_place: Vec<(usize, Range)>,
+}
+
+/// What a loader read beside the working set.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Padding {
+    pub(crate) bytes: u64,
+    pub(crate) gaps: Gaps,
 }
 
 impl Installed {
@@ -33,6 +45,7 @@ impl Installed {
     pub(crate) fn new(app: App, paths: Vec<PathBuf>) -> Result<Self, Error> {
         let mut files = Vec::new();
         let mut by_place = Vec::new();
+        let mut reads_by_place = Vec::new();
         for (index, path) in paths.iter().enumerate() {
             let failed = |source| Error::io("look at", path, source);
             let file = File::open(path).map_err(failed)?;
@@ -44,6 +57,8 @@ impl Installed {
                 let place = place(chunk, &extents);
                 by_place.extend(parts(*chunk).map(|part| (place, (index, part))));
             }
+            let reads = app.accesses.iter().filter(|it| it.file == index);
+            reads_by_place.extend(reads.map(|it| (place(&it.pages, &extents), (index, it.pages))));
             files.push(ProfiledFile {
                 path: path.clone(),
                 identity: Identity::of(&file).map_err(failed)?,
@@ -51,7 +66,10 @@ impl Installed {
                 late: Default::default(),
             });
         }
-        by_place.sort_by_key(|(place, (_, part))| (*place, part.first));
+        let in_order = |mut all: Vec<(u64, (usize, Range))>| -> Vec<(usize, Range)> {
+            all.sort_by_key(|(place, (_, part))| (*place, part.first));
+            all.into_iter().map(|(_, part)| part).collect()
+        };
         Ok(Installed {
             app,
             paths,
@@ -65,30 +83,35 @@ impl Installed {
                 // New metadata are in memory anyway: the journal keeps them.
                 metadata: Vec::new(),
             },
-            by_place: by_place.into_iter().map(|(_, part)| part).collect(),
+            by_place: in_order(by_place),
+            reads_by_place: in_order(reads_by_place),
         })
     }
 
     /// Loads the app, and calls `start` when the loader lets it start. `device` is open with
-    /// O_DIRECT. Returns the bytes of padding that were read.
+    /// O_DIRECT.
     pub(crate) fn launch(
         &self,
         loader: Loader,
         latency: Option<&Latency>,
         device: Option<&File>,
         start: impl FnOnce() -> Result<(), Error>,
-    ) -> Result<u64, Error> {
+    ) -> Result<Padding, Error> {
         let access = self.app.accesses.iter().map(|it| (it.file, it.pages));
         match loader {
-            Loader::Demand => start().map(|()| 0),
+            Loader::Demand => start().map(|()| Padding::default()),
             Loader::FirstAccess => self.read_ahead(merged_in_files(access), start),
+            Loader::Reordered => {
+                self.read_one_by_one()?;
+                start().map(|()| Padding::default())
+            }
             Loader::LbaOrder => self.read_ahead(self.by_place.iter().copied(), start),
             Loader::WholeFile => {
                 let whole = |(file, &count): (usize, &u64)| (file, Range { first: 0, count });
                 self.read_ahead(self.app.file_pages.iter().enumerate().map(whole), start)
             }
             Loader::Merged => self.read_planned(&Joining::Merge, None, start),
-            Loader::Padded => {
+            Loader::Padded | Loader::PaddedReadahead => {
                 let pad = |latency: &Latency| Joining::Pad {
                     latency: Box::new(latency.clone()),
                     most: PADDING,
@@ -99,19 +122,72 @@ impl Installed {
         }
     }
 
+    /// Loads the app, which runs.
+    pub(crate) fn resume(&self, loader: Loader, latency: Option<&Latency>) -> Result<(), Error> {
+        let padding = latency.filter(|_| loader.pads());
+        match loader {
+            Loader::Merged | Loader::Padded | Loader::PaddedReadahead => {
+                resume(&self.profile, |_| padding.cloned())
+                    .map(drop)
+                    .map_err(|error| self.failed(&error))
+            }
+            _ => self.launch(loader, None, None, || Ok(())).map(drop),
+        }
+    }
+
+    /// Opens the app's files, as while it runs.
+    pub(crate) fn open(&self) -> Result<Vec<File>, Error> {
+        let open = |path: &PathBuf| File::open(path).map_err(|it| Error::io("open", path, it));
+        self.paths.iter().map(open).collect()
+    }
+
+    fn failed(&self, error: &launch::load::Error) -> Error {
+        Error::Interface {
+            path: self.paths[0].clone(),
+            reason: error.to_string(),
+        }
+    }
+
     fn read_ahead(
         &self,
         parts: impl Iterator<Item = (usize, Range)>,
         start: impl FnOnce() -> Result<(), Error>,
-    ) -> Result<u64, Error> {
-        let open = |path: &PathBuf| File::open(path).map_err(|it| Error::io("open", path, it));
-        let files: Vec<File> = self.paths.iter().map(open).collect::<Result<_, _>>()?;
+    ) -> Result<Padding, Error> {
+        let files = self.open()?;
         for (file, part) in parts {
             read_ahead(&files[file], part)
                 .map_err(|source| Error::io("read ahead", &self.paths[file], source))?;
         }
         start()?;
-        Ok(0)
+        Ok(Padding::default())
+    }
+
+    /// Waits for each of the start's reads before the next, and has the kernel read nothing else.
+    fn read_one_by_one(&self) -> Result<(), Error> {
+        let files = self.open()?;
+        for (file, path) in files.iter().zip(&self.paths) {
+            stop_readahead(file).map_err(|it| Error::io("prepare", path, it))?;
+        }
+        let mut buffer = Pages::zeroed(1 << 20);
+        for (file, part) in &self.reads_by_place {
+            let failed = |source| Error::io("read", &self.paths[*file], source);
+            let bytes = part.count as usize * PAGE_BYTES;
+            files[*file]
+                .read_exact_at(&mut buffer[..bytes], part.first * PAGE_BYTES as u64)
+                .map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the profile of what is in memory of the app's files.
+    pub(crate) fn profile_memory(&mut self) -> Result<(), Error> {
+        for profiled in &mut self.profile.files {
+            let failed = |source| Error::io("look at", &profiled.path, source);
+            let file = File::open(&profiled.path).map_err(failed)?;
+            // None only for users who may not write to the file.
+            profiled.pages = resident_pages(&file).map_err(failed)?.unwrap_or_default();
+        }
+        Ok(())
     }
 
     fn read_planned(
@@ -119,27 +195,28 @@ impl Installed {
         joining: &Joining,
         device: Option<&File>,
         start: impl FnOnce() -> Result<(), Error>,
-    ) -> Result<u64, Error> {
-        let failed = |error: launch::load::Error| Error::Interface {
-            path: self.paths[0].clone(),
-            reason: error.to_string(),
-        };
+    ) -> Result<Padding, Error> {
+        let failed = |error: launch::load::Error| self.failed(&error);
         let set = WorkingSet::open_and_begin(&self.profile.files);
         let files: Vec<&File> = set.files.iter().map(|it| &it.file).collect();
         let mut requests: Vec<Request> = Vec::new();
+        let mut gaps = Gaps::default();
         for mut on_device in set.places().devices.into_values() {
             on_device.readable = device.is_some();
-            requests.extend(layout(on_device, joining));
+            let plan = layout(on_device, joining);
+            gaps.add(&plan);
+            requests.extend(plan);
         }
         let source = Source { files, device };
         let sent = send(&requests, source).map_err(failed)?;
         start()?;
-        Ok(sent.finish().map_err(failed)?.padding_bytes)
+        let bytes = sent.finish().map_err(failed)?.padding_bytes;
+        Ok(Padding { bytes, gaps })
     }
 }
 
-fn pages(range: &Range) -> Pages {
-    Pages {
+fn pages(range: &Range) -> profile::Pages {
+    profile::Pages {
         first: range.first,
         count: range.count,
     }

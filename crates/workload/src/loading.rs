@@ -1,12 +1,13 @@
 //! The launch experiment: 16 apps start one after another with cold caches. The figure is the time
 //! until a start has read its whole working set.
 
-use crate::app::{APPS, App};
+use crate::app::{APPS, Access, App};
 use crate::background::Background;
 use crate::code::Code;
 use crate::cold::{Reads, drop_caches};
 use crate::content;
 use crate::footprint::Footprint;
+use crate::gaps::Gaps;
 use crate::launch::write_new;
 use crate::loader::{Installed, device_of};
 use crate::meter::Meter;
@@ -17,7 +18,7 @@ use launch::calibrate::{SPAN_BYTES, calibrate};
 use record::policy::Loader;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use sys::device::{PAGE_BYTES, Pages};
 use sys::random::Random;
@@ -52,6 +53,7 @@ struct Loaded {
     reads: u64,
     read_bytes: u64,
     padding_bytes: u64,
+    gaps: Gaps,
 }
 
 impl Loading {
@@ -108,32 +110,71 @@ impl Loading {
         fs::remove_file(&path).map_err(failed)
     }
 
+    /// App number `number`, which is installed.
+    pub(crate) fn app(&self, number: usize) -> &Installed {
+        &self.apps[number]
+    }
+
+    /// The device's table of read times, where the loader pads.
+    pub(crate) fn latency(&self) -> Option<&Latency> {
+        self.latency.as_ref()
+    }
+
+    /// Makes each app's profile of the pages that a start by demand leaves in memory.
+    fn profile_with_readahead(&mut self) -> Result<(), Error> {
+        let mut buffer = Pages::zeroed(1 << 20);
+        for app in &mut self.apps {
+            drop_caches()?;
+            Self::start(app, &mut buffer)?;
+            app.profile_memory()?;
+        }
+        Ok(())
+    }
+
     /// Performs the app's own reads; returns the time at which it has read all.
     fn start(app: &Installed, buffer: &mut [u8]) -> Result<Instant, Error> {
         let mut files: Vec<Option<File>> = app.paths.iter().map(|_| None).collect();
         for access in &app.app.accesses {
             let path = &app.paths[access.file];
-            let failed = |source| Error::io("read", path, source);
             let file = match &mut files[access.file] {
                 Some(file) => file,
-                none => none.insert(File::open(path).map_err(failed)?),
+                none => none.insert(File::open(path).map_err(|it| Error::io("open", path, it))?),
             };
-            let bytes = access.pages.count as usize * PAGE_BYTES;
-            let offset = access.pages.first * PAGE_BYTES as u64;
-            file.read_exact_at(&mut buffer[..bytes], offset)
-                .map_err(failed)?;
+            read(file, path, access, buffer)?;
         }
         Ok(Instant::now())
     }
 }
 
+/// Performs reads of an app whose files are open.
+pub(crate) fn read_all(
+    app: &Installed,
+    files: &[File],
+    reads: &[Access],
+    buffer: &mut [u8],
+) -> Result<(), Error> {
+    let mut reads = reads.iter();
+    reads.try_for_each(|it| read(&files[it.file], &app.paths[it.file], it, buffer))
+}
+
+fn read(file: &File, path: &Path, access: &Access, buffer: &mut [u8]) -> Result<(), Error> {
+    let bytes = access.pages.count as usize * PAGE_BYTES;
+    let offset = access.pages.first * PAGE_BYTES as u64;
+    file.read_exact_at(&mut buffer[..bytes], offset)
+        .map_err(|source| Error::io("read", path, source))
+}
+
 impl Foreground for Loading {
     fn prepare(&mut self) -> Result<(), Error> {
-        if self.loader == Loader::Padded {
+        if self.loader.pads() {
             self.calibrate()?;
             self.device = Some(device_of(&self.directory)?);
         }
-        (0..APPS).try_for_each(|number| self.install(number))
+        (0..APPS).try_for_each(|number| self.install(number))?;
+        match self.loader {
+            Loader::PaddedReadahead => self.profile_with_readahead(),
+            _ => Ok(()),
+        }
     }
 
     fn measure(&mut self, meter: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
@@ -147,7 +188,7 @@ impl Foreground for Loading {
             let begun = Instant::now();
             let mut ended = begun;
             let (latency, device) = (self.latency.as_ref(), self.device.as_ref());
-            let padding_bytes = app.launch(self.loader, latency, device, || {
+            let padding = app.launch(self.loader, latency, device, || {
                 ended = Self::start(app, &mut buffer)?;
                 Ok(())
             })?;
@@ -155,7 +196,8 @@ impl Foreground for Loading {
             let reads = Reads::of(&self.directory)?.since(before);
             self.loaded.reads += reads.requests;
             self.loaded.read_bytes += reads.bytes;
-            self.loaded.padding_bytes += padding_bytes;
+            self.loaded.padding_bytes += padding.bytes;
+            self.loaded.gaps.merge(padding.gaps);
         }
         Ok(())
     }
@@ -165,7 +207,7 @@ impl Foreground for Loading {
         let working_set_bytes = (pages * PAGE_BYTES as u64) as f64;
         let read_kib = self.loaded.read_bytes as f64 / 1024.0 / self.loaded.reads.max(1) as f64;
         let apps = self.apps.len() as u32;
-        vec![
+        let mut figures = vec![
             Measurement::duration("load_time_ms", self.loaded.time / apps.max(1)),
             Measurement::new("average_read_kib", "KiB", read_kib),
             Measurement::new(
@@ -178,6 +220,10 @@ impl Foreground for Loading {
                 "1",
                 self.loaded.padding_bytes as f64 / working_set_bytes,
             ),
-        ]
+        ];
+        if self.loader.pads() {
+            figures.extend(self.loaded.gaps.figures());
+        }
+        figures
     }
 }

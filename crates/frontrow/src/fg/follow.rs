@@ -2,6 +2,7 @@
 
 mod attribute;
 mod explain;
+mod resume;
 mod seen;
 mod teller;
 
@@ -13,6 +14,7 @@ use foreground::Finder;
 use foreground::focus::{
     Awaited, Cosmic, Error, Event, Hyprland, KWin, Niri, Screen, Source, Sway, Wayland, X11,
 };
+use resume::Resumer;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use seen::Seen;
@@ -37,6 +39,10 @@ pub struct Options {
     /// for, and why. It may run beside another `frontrow fg follow`
     #[arg(long)]
     explain: bool,
+    /// Load the pages of an app that has a profile of `frontrow launch record` and were evicted, when it
+    /// gets the focus
+    #[arg(long, conflicts_with = "explain")]
+    resume: bool,
     /// Print a line of JSON for each
     #[arg(long, requires = "explain")]
     json: bool,
@@ -71,9 +77,16 @@ pub fn run(root: &Path, options: &Options) -> Result<(), Failure> {
         true => None,
         false => only_one(options)?,
     };
-    let followed = match session(options) {
-        Err(Error::NoWindows) if is_desktop("GNOME") => {
-            attribute::explain_or_leave(root, options.explain, &stop, listener.as_mut())
+    let session = session(options);
+    let tells_by_itself = matches!(session, Err(Error::NoWindows)) && is_desktop("GNOME");
+    if options.resume {
+        let inner = (!tells_by_itself).then_some(listener);
+        listener = Box::new(Resumer::new(root, inner)?);
+    }
+    let followed = match session {
+        Err(_) if tells_by_itself => {
+            let listens = options.explain || options.resume;
+            attribute::listen_or_leave(root, listens, &stop, listener.as_mut())
         }
         Err(error) => Err(lost(error)),
         Ok(source) => follow(root, options, source, &stop, listener.as_mut()),

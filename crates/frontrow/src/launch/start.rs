@@ -75,6 +75,7 @@ impl Start {
     /// Work of the helper; dropping `sent` lets the app start.
     fn help(&self, blocks: Vec<metadata::Missing>, images: &Images, sent: File, app: Option<App>) {
         allow_open_files();
+        leave_the_streams();
         let latency = |device: &str| latency(&self.store, device);
         let plans: Vec<_> = blocks.iter().map(|it| it.plan(latency)).collect();
         let plans_of = blocks.iter().zip(&plans);
@@ -208,8 +209,19 @@ fn pipe() -> io::Result<(File, File)> {
     }
 }
 
-/// Raises the limit of open files, since a profile may have more. Only the helper's limit changes.
-fn allow_open_files() {
+/// Closes the streams that the helper has inherited.
+fn leave_the_streams() {
+    // A reader of the app's pipe must not wait for the helper.
+    if let Ok(nothing) = File::options().read(true).write(true).open("/dev/null") {
+        for stream in [0, 1] {
+            // SAFETY: both descriptors are open.
+            unsafe { libc::dup2(nothing.as_raw_fd(), stream) };
+        }
+    }
+}
+
+/// Raises this process's limit of open files, since a profile may have more.
+pub(super) fn allow_open_files() {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
@@ -219,13 +231,6 @@ fn allow_open_files() {
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
             limit.rlim_cur = limit.rlim_max;
             libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
-    }
-    // Close the inherited streams: a reader of the app's pipe must not wait for the helper.
-    if let Ok(nothing) = File::options().read(true).write(true).open("/dev/null") {
-        for stream in [0, 1] {
-            // SAFETY: both descriptors are open.
-            unsafe { libc::dup2(nothing.as_raw_fd(), stream) };
         }
     }
 }

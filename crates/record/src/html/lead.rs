@@ -10,12 +10,13 @@ use maud::{Markup, html};
 
 /// Workloads of experiments without a [`Headline`], the most telling first, and what is done in
 /// them.
-const DOING: [(&str, &str); 9] = [
+const DOING: [(&str, &str); 10] = [
     ("gallery", "opening an album"),
     ("camera", "leaving a camera"),
     ("game", "loading a game"),
     ("trace", "a read of the app in front"),
     ("launch", "starting 16 apps"),
+    ("resume", "resuming 16 apps"),
     ("phone", "reading six apps' files"),
     ("overhead-write-1", "a 4 KB write"),
     ("overhead-read-1", "a 4 KB read"),

@@ -22,7 +22,7 @@ const ENABLE: Step = (
 
 fn steps(experiment: &str) -> [Step; 2] {
     match experiment {
-        "launch" | "programs" | "packages" => [
+        "launch" | "resume" | "programs" | "packages" => [
             (
                 "frontrow launch bench -- firefox",
                 "Compares an app's start with and without it, on your machine",

@@ -13,23 +13,22 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Instant;
 
-/// The daemon sees the focus by itself: each change is explained if that was asked for, and else there is nothing
-/// to do.
-pub fn explain_or_leave(
+/// The daemon sees the focus by itself: each change is heard if `listens`, and else there is nothing to do.
+pub fn listen_or_leave(
     root: &Path,
-    explains: bool,
+    listens: bool,
     stop: &UnixStream,
     listener: &mut dyn Listener,
 ) -> Result<(), Failure> {
-    if explains {
-        return explain(root, stop, listener);
+    if listens {
+        return listen(root, stop, listener);
     }
     eprintln!("GNOME tells frontrowd the focus by itself: there is nothing to follow");
     Ok(())
 }
 
 /// Has each change heard until a signal arrives, as the daemon takes it.
-fn explain(root: &Path, stop: &UnixStream, listener: &mut dyn Listener) -> Result<(), Failure> {
+fn listen(root: &Path, stop: &UnixStream, listener: &mut dyn Listener) -> Result<(), Failure> {
     let user = format!("/user-{}.slice/", rustix::process::getuid().as_raw());
     let mut scopes = Scopes::new(root).map_err(failed)?;
     // Since when no app has the attribute, and is not yet taken for gone.
