@@ -210,6 +210,7 @@ static enum frontrow_class pick(struct frontrow_core *core,
 {
 	enum frontrow_class class = core->last_class;
 	enum frontrow_class usual;
+	bool is_other;
 
 	/* Usually all are of one class, and there is nothing to choose. */
 	if (core->queued[class] == core->nr_queued && may_go(core, view, class))
@@ -221,22 +222,18 @@ static enum frontrow_class pick(struct frontrow_core *core,
 			return class;
 	}
 	usual = usual_class(core, view);
+	if (usual == FRONTROW_NR_CLASSES && core->nr_grouped)
+		usual = class_whose_turn(core, view);
 	core->other_turn = !core->other_turn;
-	if (core->other_turn && core->nr_queued > 1) {
-		class = class_before_flush(core);
-		if (class == FRONTROW_NR_CLASSES)
-			class = overdue_class(core, view, usual);
-		if (class == FRONTROW_NR_CLASSES)
-			class = searched_class(core, view);
-		if (class != FRONTROW_NR_CLASSES)
-			return class;
-	}
-	if (usual != FRONTROW_NR_CLASSES || !core->nr_grouped)
+	is_other = core->other_turn && core->nr_queued > 1;
+	if (!is_other && (usual != FRONTROW_NR_CLASSES || !core->nr_grouped))
 		return usual;
-	class = class_whose_turn(core, view);
+	class = class_before_flush(core);
+	if (class == FRONTROW_NR_CLASSES && is_other)
+		class = overdue_class(core, view, usual);
 	if (class == FRONTROW_NR_CLASSES)
-		class = class_before_flush(core);
-	return class != FRONTROW_NR_CLASSES ? class : searched_class(core, view);
+		class = searched_class(core, view);
+	return class != FRONTROW_NR_CLASSES ? class : usual;
 }
 
 /*
