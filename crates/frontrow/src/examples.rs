@@ -5,7 +5,7 @@ use clap::Command;
 
 /// Example command lines. The leading words that name commands decide to which command it belongs. The
 /// first of a group of commands is the group's, too.
-pub(crate) const FRONTROW: [&str; 33] = [
+pub(crate) const FRONTROW: [&str; 34] = [
     "frontrow bench /home/me --out before.json",
     "frontrow bench compare before.json after.json",
     "frontrow blame --since yesterday",
