@@ -360,29 +360,27 @@ struct Held<'a> {
     blame: blame::Blame,
 }
 
-/// The process that waited most; one that only its own name holds up is it only if nobody else feels it,
-/// as its waits are part of what it does to others.
+/// The process that waited most. Its waits are part of what it does to another one that feels it, if only
+/// its own name holds it up, or if the disk served each for the other's time and this one moves more.
 fn held_by_others<'a>(cause: Cause, waits: &[&'a Wait], seen: &Observation) -> Held<'a> {
-    let most = held(
-        cause,
-        victim(cause, waits, seen).unwrap_or_default(),
-        waits,
-        seen,
-    );
-    if most.blame.name.as_deref() != Some(most.who) {
+    let most = victim(cause, waits, seen).unwrap_or_default();
+    let most = held(cause, most, waits, seen);
+    let others = waits.iter().copied().filter(|it| it.who != most.who);
+    let others: Vec<&Wait> = others.collect();
+    let Some(next) = victim(cause, &others, seen) else {
         return most;
-    }
-    let others: Vec<&Wait> = waits
-        .iter()
-        .copied()
-        .filter(|it| it.who != most.who)
-        .collect();
-    let next = victim(cause, &others, seen).map(|it| held(cause, it, &others, seen));
-    let is_felt = |it: &Held| {
-        let lost_ns = it.waits.iter().map(|it| it.lost_ns).sum();
-        seen.share(lost_ns) >= FELT && it.blame.name.as_deref() == Some(most.who)
     };
-    next.filter(is_felt).unwrap_or(most)
+    let next = held(cause, next, &others, seen);
+    let blames = |it: &Held, who: &str| it.blame.name.as_deref() == Some(who);
+    let is_felt = seen.share(next.waits.iter().map(|it| it.lost_ns).sum()) >= FELT;
+    let moves_more = seen.moved_by(most.who) > seen.moved_by(next.who);
+    let are_served = most.blame.served_ns > 0 && next.blame.served_ns > 0;
+    let is_mutual = are_served && blames(&most, next.who) && moves_more;
+    let is_by_itself = blames(&most, most.who) || is_mutual;
+    match is_felt && blames(&next, most.who) && is_by_itself {
+        true => next,
+        false => most,
+    }
 }
 
 fn held<'a>(cause: Cause, who: &'a str, waits: &[&'a Wait], seen: &Observation) -> Held<'a> {

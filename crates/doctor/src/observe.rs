@@ -369,6 +369,12 @@ impl Observation {
         own.map_or(0, |it| it.written_bytes)
     }
 
+    /// Bytes read and written by processes with this name.
+    pub fn moved_by(&self, who: &str) -> u64 {
+        let own = self.users.iter().find(|it| it.name == who);
+        own.map_or(0, |it| it.read_bytes + it.written_bytes)
+    }
+
     /// Disk with most bytes written.
     pub fn written_disk(&self) -> Option<&Traffic> {
         let written = self.disks.iter().filter(|it| it.written_bytes > 0);

@@ -216,6 +216,33 @@ fn by_samples_a_program_that_is_run_again_and_again_is_no_victim_of_itself_where
 }
 
 #[test]
+fn of_two_that_hold_each_other_up_the_one_that_moves_less_is_the_victim() {
+    let read = |who: &str, process, lost_ns, other| Wait {
+        who: who.to_owned(),
+        process,
+        lost_ns,
+        parts: vec![part(other, lost_ns)],
+        ..waited("read", Class::Service, Vec::new())
+    };
+    let waits = || {
+        vec![
+            read("steam", 8, 9 * SECOND, party(9, "browser", false)),
+            read("browser", 9, 2 * SECOND, party(8, "steam", false)),
+        ]
+    };
+    let reader = |name: &str, read_bytes| User {
+        read_bytes,
+        ..user(name, 0, 0)
+    };
+    let users = vec![reader("steam", 200 * MB), reader("browser", 5 * MB)];
+    let told = first(&seen(waits(), users));
+    assert_eq!((told.1.as_str(), told.2.as_str()), ("browser", "steam"));
+    let users = vec![reader("steam", MB), reader("browser", 5 * MB)];
+    let told = first(&seen(waits(), users));
+    assert_eq!((told.1.as_str(), told.2.as_str()), ("steam", "browser"));
+}
+
+#[test]
 fn by_samples_what_no_process_wrote_is_the_kernels() {
     let mut at = seen_sampled(vec![met("app", 7, 4 * SECOND)], vec![user("app", MB, 0)]);
     assert_eq!(first(&at).0, Cause::OwnCommits);
