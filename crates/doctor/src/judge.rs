@@ -360,8 +360,8 @@ struct Held<'a> {
     blame: blame::Blame,
 }
 
-/// The process that waited most. Its waits are part of what it does to another one that feels it, if only
-/// its own name holds it up, or if the disk served each for the other's time and this one moves more.
+/// The process that waited most. Its waits are part of what it does to another one that feels it, if nobody
+/// of another name holds it up, or if the disk served each for the other's time and this one moves more.
 fn held_by_others<'a>(cause: Cause, waits: &[&'a Wait], seen: &Observation) -> Held<'a> {
     let most = victim(cause, waits, seen).unwrap_or_default();
     let most = held(cause, most, waits, seen);
@@ -376,7 +376,7 @@ fn held_by_others<'a>(cause: Cause, waits: &[&'a Wait], seen: &Observation) -> H
     let moves_more = seen.moved_by(most.who) > seen.moved_by(next.who);
     let are_served = most.blame.served_ns > 0 && next.blame.served_ns > 0;
     let is_mutual = are_served && blames(&most, next.who) && moves_more;
-    let is_by_itself = blames(&most, most.who) || is_mutual;
+    let is_by_itself = most.blame.name.is_none() || blames(&most, most.who) || is_mutual;
     match is_felt && blames(&next, most.who) && is_by_itself {
         true => next,
         false => most,
