@@ -376,8 +376,8 @@ fn held_by_others<'a>(cause: Cause, waits: &[&'a Wait], seen: &Observation) -> H
     let moves_more = seen.moved_by(most.who) > seen.moved_by(next.who);
     let are_served = most.blame.served_ns > 0 && next.blame.served_ns > 0;
     let is_mutual = are_served && blames(&most, next.who) && moves_more;
-    let is_by_itself = most.blame.name.is_none() || blames(&most, most.who) || is_mutual;
-    match is_felt && blames(&next, most.who) && is_by_itself {
+    let is_by_itself = most.blame.name.as_deref().is_none_or(|it| it == most.who);
+    match is_felt && blames(&next, most.who) && (is_by_itself || is_mutual) {
         true => next,
         false => most,
     }

@@ -14,7 +14,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Who may read a file of stalls.
+/// Users who may read a file of stalls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
     /// Its user, who is root: it has names of files.

@@ -89,12 +89,16 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
+fn none_noted() -> Failure {
+    Failure::new(
+        Exit::Usage,
+        "no stalls are noted on this machine: sudo systemctl enable --now frontrow-watch notes them from now on",
+    )
+}
+
 fn unreadable(path: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| match error.kind() {
-        io::ErrorKind::NotFound => Failure::new(
-            Exit::Usage,
-            "no stalls are noted on this machine: sudo systemctl enable --now frontrow-watch notes them from now on",
-        ),
+        io::ErrorKind::NotFound => none_noted(),
         io::ErrorKind::PermissionDenied => Failure::new(
             Exit::Permission,
             "only root may read which programs and files were waited for: sudo frontrow blame",

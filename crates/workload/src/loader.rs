@@ -33,7 +33,7 @@ pub(crate) struct Installed {
     reads_by_place: Vec<(usize, Range)>,
 }
 
-/// What a loader read beside the working set.
+/// Bytes that a loader read beside the working set, and the gaps of its plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Padding {
     pub(crate) bytes: u64,

@@ -1,6 +1,6 @@
 //! `frontrow blame notify`: tells the user of a session of stalls.
 
-use super::{Told, time};
+use super::{Told, none_noted, time};
 use crate::exit::{Exit, Failure};
 use crate::iopro::scope::duration;
 use doctor::noted::{self, Noted};
@@ -50,10 +50,7 @@ fn changes(file: &Path) -> Result<rustix::fd::OwnedFd, Failure> {
     let changes = inotify::init(inotify::CreateFlags::CLOEXEC).map_err(failed)?;
     match inotify::add_watch(&changes, file, inotify::WatchFlags::MODIFY) {
         Ok(_) => Ok(changes),
-        Err(rustix::io::Errno::NOENT) => Err(Failure::new(
-            Exit::Usage,
-            "no stalls are noted on this machine: sudo systemctl enable --now frontrow-watch notes them from now on",
-        )),
+        Err(rustix::io::Errno::NOENT) => Err(none_noted()),
         Err(error) => Err(failed(error)),
     }
 }
