@@ -10,7 +10,8 @@ use crate::harness::{code, keep, lab, output, stderr, succeeds};
 pub const DETECTED: [&str; 4] = ["dependencies", "tracepoints", "indirect", "waits"];
 
 /// Exact answers that are the same wherever waits are detected. `make test` asks for them on one kernel.
-pub const ONCE: [&str; 9] = [
+pub const ONCE: [&str; 10] = [
+    "unpromoted",
     "idle-class",
     "inheritance",
     "share",
@@ -135,7 +136,7 @@ fn an_unknown_trial_is_refused_with_the_names_there_are() {
     let said = stderr(&refused);
     assert_eq!(code(&refused), 2, "{said}");
     assert!(
-        said.contains("dependencies, tracepoints, inheritance, order"),
+        said.contains("dependencies, tracepoints, unpromoted, inheritance"),
         "{said}"
     );
 }

@@ -94,7 +94,7 @@ const CASES: [Case; 8] = [
 
 pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     bed.replace_device(SLOW)?;
-    each_case(bed, &|_| true)?;
+    each_case(bed, Boost::All, &|_| true)?;
     a_throttled_task_is_seen(bed)?;
     each_probe_was_hit(&bed.counters()?)?;
     bed.replace_device("")
@@ -103,16 +103,34 @@ pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
 /// Detection by tracepoints, as on a kernel without return probes. It misses waits for metadata
 /// blocks and for discards.
 pub(crate) fn run_without_probes(bed: &TestBed) -> Outcome<()> {
+    bed.replace_device(SLOW)?;
+    without_probes(bed, &|| {
+        each_case(bed, Boost::All, &is_seen_without_probes)?;
+        a_throttled_task_is_seen(bed)?;
+        each_tracepoint_was_hit(&bed.counters()?)
+    })?;
+    bed.replace_device("")
+}
+
+/// Promotion that is off, with each of both ways of detection.
+pub(crate) fn run_without_promotion(bed: &TestBed) -> Outcome<()> {
+    bed.replace_device(SLOW)?;
+    each_case(bed, Boost::None, &|_| true)?;
+    without_probes(bed, &|| {
+        each_case(bed, Boost::None, &is_seen_without_probes)
+    })?;
+    bed.replace_device("")
+}
+
+fn without_probes(bed: &TestBed, trial: &dyn Fn() -> Outcome<()>) -> Outcome<()> {
     let (with_probes, without_probes) = bed.schedulers_modules()?;
     bed.replace_scheduler(&without_probes)?;
-    bed.replace_device(SLOW)?;
-    let is_detected =
-        |case: &Case| matches!(case.dependency, Dependency::Data | Dependency::Journal);
-    each_case(bed, &is_detected)?;
-    a_throttled_task_is_seen(bed)?;
-    each_tracepoint_was_hit(&bed.counters()?)?;
-    bed.replace_device("")?;
+    trial()?;
     bed.replace_scheduler(with_probes)
+}
+
+fn is_seen_without_probes(case: &Case) -> bool {
+    matches!(case.dependency, Dependency::Data | Dependency::Journal)
 }
 
 /// A task that dirties more pages than it may sleeps until some are written, for no file of its own.
@@ -159,14 +177,23 @@ fn each_probe_was_hit(counters: &Counters) -> Outcome<()> {
     )
 }
 
-fn each_case(bed: &TestBed, is_tried: &dyn Fn(&Case) -> bool) -> Outcome<()> {
-    for boost in ["all", "none"] {
-        bed.set("iosched/boost", boost)?;
-        for case in CASES.iter().filter(|case| is_tried(case)) {
-            let counted = case.until_somebody_waits(bed)?;
-            case.judge(&counted, boost == "all")
-                .map_err(|failure| Failure::new(format!("boost={boost}: {failure}")))?;
-        }
+/// Value of the disk's attribute `boost`: whether awaited requests are promoted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Boost {
+    All,
+    None,
+}
+
+fn each_case(bed: &TestBed, boost: Boost, is_tried: &dyn Fn(&Case) -> bool) -> Outcome<()> {
+    let value = match boost {
+        Boost::All => "all",
+        Boost::None => "none",
+    };
+    bed.set("iosched/boost", value)?;
+    for case in CASES.iter().filter(|case| is_tried(case)) {
+        let counted = case.until_somebody_waits(bed)?;
+        case.judge(&counted, boost)
+            .map_err(|failure| Failure::new(format!("boost={value}: {failure}")))?;
     }
     bed.set("iosched/boost", "all")
 }
@@ -195,7 +222,7 @@ impl Case {
         Ok(counted)
     }
 
-    fn judge(&self, counted: &Counters, boosts: bool) -> Outcome<()> {
+    fn judge(&self, counted: &Counters, boost: Boost) -> Outcome<()> {
         let of = |dependency: Dependency, what: &str| {
             let name = format!("{}_{what}", dependency.name());
             counted.all().get(&name).copied().unwrap_or_default()
@@ -209,13 +236,13 @@ impl Case {
             .iter()
             .map(|it| of(*it, "boosted") + of(*it, "requests"))
             .sum();
-        match boosts {
+        match boost {
             // The sync of a file continues with the next page. The first wait has promoted all
             // pages, and the device already has the next ones.
-            true => require(boosted > 0, || {
+            Boost::All => require(boosted > 0, || {
                 format!("{}: it was not promoted; {}", self.name, all())
             }),
-            false => require(promoted == 0, || {
+            Boost::None => require(promoted == 0, || {
                 format!("{}: something was promoted; {}", self.name, all())
             }),
         }
