@@ -118,6 +118,13 @@ pub struct Verdict {
     pub to_do: Option<String>,
 }
 
+impl Verdict {
+    /// Whether nobody of another name is to blame.
+    fn is_by_itself(&self) -> bool {
+        self.culprit.as_ref().is_none_or(|it| *it == self.who)
+    }
+}
+
 /// A finding about the machine's configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
@@ -179,7 +186,7 @@ pub fn judge(seen: &Observation) -> Diagnosis {
     let blamed: BTreeSet<String> = of_storage.filter_map(|it| it.culprit.clone()).collect();
     // A process that waits for itself does not explain other waits.
     let is_for_itself = |it: &&Verdict| {
-        let is_blamed = it.culprit.is_none() && blamed.contains(&it.who);
+        let is_blamed = it.is_by_itself() && blamed.contains(&it.who);
         it.cause == Cause::OwnWrites || is_blamed && is_of_its_own(it.cause)
     };
     let by_others = verdicts.iter().filter(|it| !is_for_itself(it));

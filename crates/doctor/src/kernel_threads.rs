@@ -11,8 +11,11 @@ pub enum Work {
     Own(&'static str),
 }
 
+/// Name for the discards of a file system, whichever thread submits them.
+pub const DISCARDS: &str = "discards";
+
 /// Parts of names, and what they work for; the first one that fits decides.
-const WORK: [(&str, Work); 24] = [
+const WORK: [(&str, Work); 25] = [
     (
         "ext4lazyinit",
         Work::Own("fills the inode tables of a new file system"),
@@ -26,6 +29,10 @@ const WORK: [(&str, Work); 24] = [
     ("btrfs-scrub", Work::Own("scrubs a Btrfs")),
     ("btrfs-balance", Work::Own("balances a Btrfs")),
     ("f2fs_gc", Work::Own("collects garbage of F2FS")),
+    (
+        DISCARDS,
+        Work::Own("tell the disk which blocks deleted files had"),
+    ),
     ("f2fs_discard", Work::Own("discards free blocks of F2FS")),
     ("bch-gc", Work::Own("collects garbage of bcache")),
     (

@@ -1,5 +1,6 @@
 //! Level 1: sums up the waits that iopro finds, interval by interval.
 
+use crate::kernel_threads::DISCARDS;
 use crate::observe::{Owner, Part, Party, Wait};
 use iopro::capture::EVENTS_PER_MISSED;
 use iopro::event::LostKind;
@@ -75,6 +76,13 @@ fn named(owner: &iopro::report::Owner) -> String {
 fn owner(part: &iopro::report::Part, names: &mut BTreeMap<u32, String>) -> Owner {
     if part.own {
         return Owner::Waiter;
+    }
+    if part.discards && part.owner.as_ref().is_none_or(|it| it.kernel) {
+        return Owner::Party(Party {
+            name: DISCARDS.to_owned(),
+            kernel: true,
+            ..Party::default()
+        });
     }
     let Some(owner) = &part.owner else {
         return Owner::Unknown;

@@ -29,7 +29,7 @@ const fn case(name: &'static str, verdicts: &'static [Verdict], words: &'static 
     }
 }
 
-pub const CASES: [Case; 29] = [
+pub const CASES: [Case; 33] = [
     case("iomax", &[("limit", "", "pods")], "io.max"),
     case("iomaxread", &[("limit", "webapp", "-")], "io.max"),
     case(
@@ -94,6 +94,10 @@ pub const CASES: [Case; 29] = [
         &[("fsync_behind_writeback", "journald", "conmon")],
         "",
     ),
+    case("pamusb", &[("sync_all", "sudo", "rsync")], ""),
+    case("trim", &[("fsync_behind_writeback", "editor", "cleaner")], ""),
+    case("syncthing", &[("device_busy", "spotify", "syncthing")], ""),
+    case("vmsync", &[("fsync_behind_writeback", "logger", "qemu")], ""),
 ];
 
 /// What a page said.

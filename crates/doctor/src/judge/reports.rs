@@ -4,6 +4,7 @@
 use super::tests::{MB, SECOND, disk, mounted, seen, user, wait, writer, writes_to};
 use super::*;
 use crate::groups::{Group, Limit};
+use crate::kernel_threads::DISCARDS;
 use crate::machine::{Disk, Mounted};
 use crate::observe::{Owner, Part, Party, Traffic, User};
 use crate::page;
@@ -87,6 +88,44 @@ fn another_process_of_the_same_name_and_another_thread_are_told_apart_from_the_w
         first_of(&alone),
         (Cause::OwnCommits, String::new(), Confidence::Sure)
     );
+}
+
+/// github.com/syncthing/syncthing/issues/2992: four threads that wait for each other's reads lose most of
+/// the time, and whoever they hold up a part of its own.
+#[test]
+fn whose_threads_hold_up_each_other_and_another_one_is_told_of_after_that() {
+    let read = |who: &str, process, lost_ns, parts| Wait {
+        who: who.to_owned(),
+        process,
+        lost_ns,
+        ..waited("read", Class::Service, parts)
+    };
+    let hashing = party(8, "syncthing", false);
+    let waits = vec![
+        read(
+            "syncthing",
+            8,
+            30 * SECOND,
+            vec![
+                part(Owner::Waiter, 7 * SECOND),
+                part(hashing.clone(), 20 * SECOND),
+            ],
+        ),
+        read("spotify", 9, SECOND, vec![part(hashing, SECOND * 4 / 5)]),
+    ];
+    let told = first(&seen(waits, vec![]));
+    assert_eq!((told.1.as_str(), told.2.as_str()), ("spotify", "syncthing"));
+}
+
+/// github.com/namjaejeon/linux-exfat-oot/issues/36.
+#[test]
+fn who_syncs_behind_a_file_systems_discards_is_told_of_them() {
+    let parts = vec![part(party(0, DISCARDS, true), 4 * SECOND)];
+    let told = judge(&seen(vec![waited("fdatasync", Class::Sync, parts)], vec![]));
+    let verdict = &told.verdicts[0];
+    assert_eq!(verdict.culprit.as_deref(), Some("discards"));
+    assert!(verdict.to_do.as_ref().unwrap().contains("fstrim.timer"));
+    assert_eq!(verdict.advice, None);
 }
 
 #[test]

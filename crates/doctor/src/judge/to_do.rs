@@ -3,7 +3,10 @@
 use super::blame::Blame;
 use super::causes;
 use crate::cause::{Cause, Kind};
+use crate::kernel_threads::DISCARDS;
 use crate::observe::Observation;
+
+const NO_DISCARDS: &str = "mount without the option discard, and enable fstrim.timer";
 
 pub(super) fn to_do(
     cause: Cause,
@@ -29,6 +32,7 @@ pub(super) fn to_do(
         Cause::FileLock => {
             culprit.map(|it| format!("have {it} write less at a time, or {who} read a copy of the file"))
         }
+        Cause::Discards => Some(NO_DISCARDS.to_owned()),
         Cause::Idle => Some("nothing: the kernel counts this wait as I/O, and no disk has to do with it".to_owned()),
         Cause::Remote => culprit.map(|it| format!("look at {it}, at its server and at the network")),
         Cause::SyncAll => Some("wait, or limit before how much may be dirty for a slow disk (frontrowd)".to_owned()),
@@ -100,6 +104,7 @@ fn of_culprit(culprit: &str, who: &str, cause: Cause) -> Option<String> {
         ));
     }
     match culprit {
+        DISCARDS => Some(NO_DISCARDS.to_owned()),
         "ext4lazyinit" => Some(
             "wait until it is done, once for each new file system; a larger init_itable= in the mount options makes it slower and gentler".to_owned(),
         ),

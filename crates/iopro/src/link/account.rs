@@ -26,6 +26,8 @@ pub struct Span {
     pub dev: Dev,
     /// `task_id` of the task whose data the request had; None if it is not known.
     pub owner: Option<u64>,
+    /// Whether the request was a discard.
+    pub discards: bool,
     /// When the driver got it.
     pub issued_ns: u64,
     /// When it was done; for one in flight the time until which this is known.
@@ -39,6 +41,8 @@ pub struct Share {
     pub dev: Dev,
     /// `task_id` of the task that it worked for; None if it is not known.
     pub owner: Option<u64>,
+    /// Whether it discarded blocks.
+    pub discards: bool,
     /// Duration. The shares of a wait on one disk add up to the time that it had any request.
     pub ns: u64,
 }
@@ -95,9 +99,11 @@ fn shares(spans: impl Iterator<Item = Span>, (begin_ns, end_ns): (u64, u64)) -> 
     }
     let mut found = Vec::new();
     for (dev, spans) in by_disk {
-        let mut by_owner: BTreeMap<Option<u64>, Vec<Span>> = BTreeMap::new();
+        let mut by_owner: BTreeMap<(Option<u64>, bool), Vec<Span>> = BTreeMap::new();
         for span in &spans {
-            by_owner.entry(span.owner).or_default().push(*span);
+            by_owner
+                .entry((span.owner, span.discards))
+                .or_default().push(*span);
         }
         let busy_ns = covered_ns(spans);
         let by_owner: Vec<_> = by_owner
@@ -105,9 +111,10 @@ fn shares(spans: impl Iterator<Item = Span>, (begin_ns, end_ns): (u64, u64)) -> 
             .map(|(owner, spans)| (owner, covered_ns(spans)))
             .collect();
         let all: u64 = by_owner.iter().map(|it| it.1).sum();
-        found.extend(by_owner.into_iter().map(|(owner, ns)| Share {
+        found.extend(by_owner.into_iter().map(|((owner, discards), ns)| Share {
             dev,
             owner,
+            discards,
             ns: (u128::from(ns) * u128::from(busy_ns) / u128::from(all.max(1))) as u64,
         }));
     }
@@ -134,6 +141,7 @@ mod tests {
         Span {
             dev: Dev(disk),
             owner: Some(owner),
+            discards: false,
             issued_ns,
             completed_ns,
         }
@@ -157,6 +165,15 @@ mod tests {
         assert_eq!((seven, eight), (30, 30));
         assert_eq!(of(2, 7).unwrap().ns, 80, "all of the wait");
         assert_eq!(of(2, 8), None);
+    }
+
+    #[test]
+    fn discards_of_a_task_are_told_apart_from_what_else_it_has() {
+        let mut discard = span(1, 7, 0, 30);
+        discard.discards = true;
+        let shares = shares([discard, span(1, 7, 30, 40)].into_iter(), (0, 100));
+        let told: Vec<_> = shares.iter().map(|it| (it.discards, it.ns)).collect();
+        assert_eq!(told, [(false, 10), (true, 30)]);
     }
 
     #[test]

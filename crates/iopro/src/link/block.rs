@@ -406,6 +406,7 @@ impl Block {
         let spans = issued.map(|it| Span {
             dev: it.dev,
             owner: it.row.task_id,
+            discards: it.row.op == Op::Discard,
             issued_ns: it.row.issued_ns,
             completed_ns: now_ns,
         });

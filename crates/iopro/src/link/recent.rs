@@ -206,6 +206,7 @@ impl Recent {
             .map(|it| Span {
                 dev: it.dev,
                 owner: it.origin,
+                discards: it.op == Op::Discard,
                 issued_ns: it.issued_ns,
                 completed_ns: it.completed_ns,
             })

@@ -35,6 +35,8 @@ pub struct Part {
     pub owner: Option<Owner>,
     /// Whether it is the thread that waits.
     pub own: bool,
+    /// Whether the disk discarded blocks.
+    pub discards: bool,
     /// Duration in nanoseconds.
     pub ns: u64,
 }
@@ -80,12 +82,15 @@ type Key = (
     Option<Owner>,
 );
 
+/// Disk, task that it worked for, whether that is the waiter, and whether it discarded.
+type Served = (Dev, Option<u64>, bool, bool);
+
 #[derive(Debug, Default)]
 struct Sum {
     waits: u64,
     total_ns: u64,
     longest_ns: u64,
-    parts: BTreeMap<(Dev, Option<u64>, bool), u64>,
+    parts: BTreeMap<Served, u64>,
 }
 
 impl Sum {
@@ -110,7 +115,7 @@ pub fn all_accounted(
         let parts = shares.remove(&wait).map_or(Vec::new(), |it| it.shares);
         let parts = parts
             .into_iter()
-            .map(|it| ((it.dev, it.owner, it.owner == Some(task)), it.ns));
+            .map(|it| ((it.dev, it.owner, it.owner == Some(task), it.discards), it.ns));
         let sum = Sum {
             waits: 1,
             total_ns: ns,
@@ -147,7 +152,7 @@ fn accounted(
     sum: Sum,
 ) -> Result<Accounted, Error> {
     let mut parts = Vec::with_capacity(sum.parts.len());
-    for ((dev, task, own), ns) in sum.parts {
+    for ((dev, task, own, discards), ns) in sum.parts {
         let owner = match task {
             Some(task) => owner(database, owners, task)?,
             None => None,
@@ -156,6 +161,7 @@ fn accounted(
             dev,
             owner,
             own,
+            discards,
             ns,
         });
     }

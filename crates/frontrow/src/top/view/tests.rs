@@ -28,6 +28,7 @@ fn waits(process: &str, waits: u64, total_ns: u64, longest_ns: u64) -> Accounted
             dev: Dev::new(8, 0),
             owner: Some(owner(7, "dd")),
             own: false,
+            discards: false,
             ns: total_ns / 2,
         }],
     }
