@@ -73,6 +73,7 @@ const METRICS: &[Metric] = &[
     lower("warm_loaded_ms", "ms"),
     neither("warm_loaded_over_demand", "1"),
     lower("instructions_per_io", "instructions"),
+    share("view_*_share", Direction::Neither),
     higher("read_mb_s", "MB/s"),
     higher("write_mb_s", "MB/s"),
     higher("*_read_mb_s", "MB/s"),

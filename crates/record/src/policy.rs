@@ -9,6 +9,7 @@
 //! | `fastt`, `pa+id` | parts of FastTrack |
 //! | `janusd-l`, `janusd-l+fastt` | an upkeep of files, beside parts of FastTrack |
 //! | `bfq-weight`, `all-means` | the kernel's own settings for a foreground |
+//! | `equal`, `by-screen` | FastTrack with several apps on the screen |
 //! | `ahead`, `ahead+kyber` | limits for who writes far ahead, above a scheduler |
 //!
 //! A name is made of words of one table, joined by `+`; each word sets one field. An experiment's file
@@ -51,6 +52,8 @@ enum Word {
     /// A scheduler, and settings of the kernel's own.
     Settings(&'static str, &'static [Setting]),
     Loader(Loader),
+    /// FastTrack without the device's part, for several apps on the screen.
+    Screen(Screen),
     LimitsWriters,
 }
 
@@ -58,7 +61,7 @@ use Part::{Allocator, Device, Dispatcher, Reclaimer};
 use Setting::{BfqWeight, IdleClass, IoCost, MemoryLow};
 
 /// All words: add one here.
-const WORDS: [(&str, Word); 37] = [
+const WORDS: [(&str, Word); 39] = [
     ("none", Word::Scheduler),
     ("mq-deadline", Word::Scheduler),
     ("kyber", Word::Scheduler),
@@ -107,6 +110,8 @@ const WORDS: [(&str, Word); 37] = [
     ("merged", Word::Loader(Loader::Merged)),
     ("padded", Word::Loader(Loader::Padded)),
     ("padded-readahead", Word::Loader(Loader::PaddedReadahead)),
+    ("equal", Word::Screen(Screen::Equal)),
+    ("by-screen", Word::Screen(Screen::ByShare)),
     ("ahead", Word::LimitsWriters),
 ];
 
@@ -137,6 +142,8 @@ pub struct Policy {
     pub upkeep: Option<Upkeep>,
     /// Settings of the kernel's own for a foreground and a background.
     pub settings: BTreeSet<Setting>,
+    /// How several apps on the screen are told apart; None with one foreground.
+    pub screen: Option<Screen>,
     /// Whether who writes far ahead of the disk has a limit of its own: `frontrowd`'s rule without a
     /// foreground.
     pub limits_writers: bool,
@@ -225,6 +232,22 @@ impl Loader {
     }
 }
 
+/// How FastTrack tells several apps on the screen apart ("002", 7.2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Screen {
+    /// All of them are the foreground.
+    Equal,
+    /// One is the foreground. The others are visible, each with the share of the screen that it
+    /// covers.
+    #[serde(rename = "by-screen")]
+    ByShare,
+}
+
+/// Weights in percent of the apps on the screen: the active one's, and the shares of the screen that
+/// the others cover.
+pub const SCREEN_PERCENT: [u8; 3] = [100, 60, 30];
+
 /// Ways to defragment the phone's files, once a week.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -273,6 +296,8 @@ struct Fields {
     upkeep: Option<Upkeep>,
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     settings: BTreeSet<Setting>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    screen: Option<Screen>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     limits_writers: bool,
 }
@@ -297,6 +322,11 @@ impl Fields {
             }
             Word::Upkeep(upkeep) => once(&mut self.upkeep, *upkeep),
             Word::Loader(loader) => once(&mut self.loader, *loader),
+            Word::Screen(screen) => {
+                let parts = [Allocator, Reclaimer, Dispatcher];
+                self.parts.get_or_insert_default().extend(parts);
+                once(&mut self.screen, *screen)
+            }
             Word::LimitsWriters => {
                 self.limits_writers = true;
                 Some(())
@@ -329,6 +359,7 @@ impl Fields {
             loader: self.loader,
             upkeep: self.upkeep,
             settings: self.settings,
+            screen: self.screen,
             limits_writers: self.limits_writers,
         }
     }
@@ -385,6 +416,7 @@ impl Policy {
             loader: None,
             upkeep: None,
             settings: BTreeSet::new(),
+            screen: None,
             limits_writers: false,
         }
     }
@@ -512,6 +544,7 @@ impl Serialize for Policy {
             loader: self.loader,
             upkeep: self.upkeep,
             settings: self.settings.clone(),
+            screen: self.screen,
             limits_writers: self.limits_writers,
         };
         fields.serialize(serializer)
@@ -620,6 +653,8 @@ mod tests {
             ("pa+id", (None, "frontrow")),
             ("pa+pr", (None, "mq-deadline")),
             ("no-module", (None, "mq-deadline")),
+            ("by-screen", (None, "frontrow")),
+            ("equal+bfq", (None, "bfq")),
             ("ahead", (None, "frontrow")),
             ("ahead+kyber", (None, "kyber")),
             ("janusd-l", (None, "mq-deadline")),
