@@ -79,6 +79,7 @@ const METRICS: &[Metric] = &[
     higher("*_read_mb_s", "MB/s"),
     higher("*_write_mb_s", "MB/s"),
     neither("*_busy_dies", "dies"),
+    share("files_dof_*_share", Direction::Neither),
     neither("dof_l", "1"),
     neither("*_dof_l", "1"),
     neither("dof_l_*_requests", "1"),

@@ -61,7 +61,7 @@ use Part::{Allocator, Device, Dispatcher, Reclaimer};
 use Setting::{BfqWeight, IdleClass, IoCost, MemoryLow};
 
 /// All words: add one here.
-const WORDS: [(&str, Word); 39] = [
+const WORDS: [(&str, Word); 41] = [
     ("none", Word::Scheduler),
     ("mq-deadline", Word::Scheduler),
     ("kyber", Word::Scheduler),
@@ -87,6 +87,8 @@ const WORDS: [(&str, Word); 39] = [
     ("ds", Word::Parts(&[Device])),
     ("no-defrag", Word::Upkeep(Upkeep::NoDefrag)),
     ("e4defrag-1w", Word::Upkeep(Upkeep::E4defrag)),
+    ("e4defrag-2w", Word::Upkeep(Upkeep::E4defragEveryTwo)),
+    ("e4defrag-4w", Word::Upkeep(Upkeep::E4defragEveryFour)),
     ("copy-1w", Word::Upkeep(Upkeep::Copy)),
     ("janusd-l", Word::Upkeep(Upkeep::Remap)),
     ("janusd", Word::Upkeep(Upkeep::RemapAndSpread)),
@@ -248,7 +250,7 @@ pub enum Screen {
 /// the others cover.
 pub const SCREEN_PERCENT: [u8; 3] = [100, 60, 30];
 
-/// Ways to defragment the phone's files, once a week.
+/// Ways to defragment the phone's files, once a week unless the name says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Upkeep {
@@ -258,6 +260,12 @@ pub enum Upkeep {
     /// e4defrag of e2fsprogs on all files.
     #[serde(rename = "e4defrag-1w")]
     E4defrag,
+    /// The same every two weeks.
+    #[serde(rename = "e4defrag-2w")]
+    E4defragEveryTwo,
+    /// The same every four weeks.
+    #[serde(rename = "e4defrag-4w")]
+    E4defragEveryFour,
     /// `frontrow defrag --mode copy`.
     #[serde(rename = "copy-1w")]
     Copy,
@@ -269,6 +277,23 @@ pub enum Upkeep {
     RemapAndSpread,
     /// No defragmentation, as the aged apps' files are written without fragmentation.
     Unaged,
+}
+
+impl Upkeep {
+    /// Weeks between two of them.
+    pub fn weeks(self) -> u32 {
+        match self {
+            Upkeep::E4defragEveryTwo => 2,
+            Upkeep::E4defragEveryFour => 4,
+            _ => 1,
+        }
+    }
+
+    /// Whether it is e2fsprogs' e4defrag.
+    pub fn is_e4defrag(self) -> bool {
+        use Upkeep::{E4defrag, E4defragEveryFour, E4defragEveryTwo};
+        matches!(self, E4defrag | E4defragEveryTwo | E4defragEveryFour)
+    }
 }
 
 /// The policy that a kernel gives a device by default (`elevator_get_default` in block/elevator.c).
@@ -455,7 +480,7 @@ impl Policy {
     /// Programs that a guest needs besides the kernel's modules.
     pub fn programs(&self) -> &'static [&'static str] {
         match self.upkeep {
-            Some(Upkeep::E4defrag) => &["e4defrag"],
+            Some(upkeep) if upkeep.is_e4defrag() => &["e4defrag"],
             _ => &[],
         }
     }
@@ -686,7 +711,20 @@ mod tests {
                 .into_iter()
                 .eq([Allocator, Reclaimer, Dispatcher, Device])
         );
-        assert_eq!(policy("e4defrag-1w+pa").programs(), ["e4defrag"]);
+        for (name, weeks) in [
+            ("e4defrag-1w+pa", 1),
+            ("e4defrag-2w", 2),
+            ("e4defrag-4w", 4),
+        ] {
+            assert_eq!(policy(name).programs(), ["e4defrag"], "{name}");
+            assert_eq!(
+                policy(name).upkeep.map(Upkeep::weeks),
+                Some(weeks),
+                "{name}"
+            );
+        }
+        assert_eq!(policy("janusd").programs(), [""; 0]);
+        assert_eq!(policy("janusd").upkeep.map(Upkeep::weeks), Some(1));
     }
 
     #[test]

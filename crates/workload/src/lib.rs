@@ -17,6 +17,7 @@ mod cpu_time;
 mod database;
 mod device;
 pub mod direct;
+mod dof;
 mod error;
 mod footprint;
 mod front;
