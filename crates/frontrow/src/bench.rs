@@ -344,6 +344,7 @@ fn perform_one(
         upkeep: workload::Upkeep::NoDefrag,
         tracefs: tracefs(),
         background_cgroups: &[],
+        screen_cgroups: &[],
         background_is_idle_class: false,
         stop,
         observer: &mut watch,

@@ -3,10 +3,10 @@
 //! and applies frontrowd's limits for writers.
 
 use super::{Outcome, write};
-use foreground::{Cgroup, Parts, Roles, WriterLimits};
+use foreground::{Cgroup, Parts, Roles, Visible, WriterLimits};
 use record::GuestSpec;
 use record::Policy;
-use record::policy::{Part, Setting};
+use record::policy::{Part, SCREEN_PERCENT, Screen, Setting};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{PipeWriter, pipe};
@@ -29,7 +29,8 @@ const COST_QUALITY: &str =
 /// The cgroups and settings of a policy while it is in force. The guest's own process is in the
 /// foreground cgroup.
 pub struct ActivePolicy {
-    foreground: PathBuf,
+    /// Cgroups of the apps on the screen, first the active one's.
+    screen: Vec<PathBuf>,
     background: Vec<PathBuf>,
     /// Number of the device whose io.cost is on, such as `259:0`.
     costed: Option<String>,
@@ -87,30 +88,36 @@ impl Kind {
 }
 
 impl ActivePolicy {
-    /// Makes one foreground and `apps` background cgroups and applies the policy; `None` for a policy
-    /// without settings.
+    /// Makes cgroups of the foreground, of what else is on the screen and of `apps` background apps,
+    /// and applies the policy; `None` for a policy without settings.
     pub fn of_policy(spec: &GuestSpec, apps: usize) -> Outcome<Option<Self>> {
         let Some(kind) = Kind::of_policy(&spec.policy) else {
             return Ok(None);
         };
-        let mut active = ActivePolicy::make_cgroups(apps)?;
+        let screen = spec.policy.screen;
+        let mut active = ActivePolicy::make_cgroups(screen, apps)?;
         match kind {
-            Kind::FastTrack(parts) => active.apply(parts)?,
+            Kind::FastTrack(parts) => active.apply(parts, screen)?,
             Kind::KernelSettings(settings) => active.set(&settings, spec)?,
             Kind::WriterLimits => active.limiting = Some(Limiting::start()?),
         }
         Ok(Some(active))
     }
 
-    fn make_cgroups(apps: usize) -> Outcome<Self> {
+    fn make_cgroups(screen: Option<Screen>, apps: usize) -> Outcome<Self> {
         let hierarchy = Path::new(HIERARCHY);
         set(
             &hierarchy.join("cgroup.subtree_control"),
             "+cpu +memory +io",
         )?;
         let background = (1..=apps.max(1)).map(|app| hierarchy.join(format!("behind-{app}")));
+        let others = SCREEN_PERCENT.iter().skip(1).filter(|_| screen.is_some());
+        let others = others.map(|percent| hierarchy.join(format!("beside-{percent}")));
         let active = ActivePolicy {
-            foreground: hierarchy.join("front"),
+            screen: [hierarchy.join("front")]
+                .into_iter()
+                .chain(others)
+                .collect(),
             background: background.collect(),
             costed: None,
             limiting: None,
@@ -119,35 +126,53 @@ impl ActivePolicy {
             fs::create_dir(path)
                 .map_err(|error| format!("it cannot make {}: {error}", path.display()))?;
         }
-        move_self(&active.foreground)?;
+        move_self(active.foreground())?;
         Ok(active)
     }
 
     fn cgroups(&self) -> impl Iterator<Item = &PathBuf> {
-        self.background.iter().chain([&self.foreground])
+        self.background.iter().chain(&self.screen)
     }
 
-    fn apply(&self, parts: Parts) -> Outcome<()> {
-        let roles = Roles {
-            foreground: vec![cgroup(&self.foreground)?],
-            background: self
-                .background
+    /// Without shares of the screen all apps on it are the foreground.
+    fn roles(&self, screen: Option<Screen>) -> Outcome<Roles> {
+        let all = |paths: &[PathBuf]| {
+            paths
                 .iter()
                 .map(|it| cgroup(it))
-                .collect::<Outcome<_>>()?,
-            ..Roles::default()
+                .collect::<Outcome<Vec<_>>>()
         };
+        let mut foreground = all(&self.screen)?;
+        let visible = match screen {
+            Some(Screen::ByShare) => foreground.split_off(1),
+            _ => Vec::new(),
+        };
+        let percents = SCREEN_PERCENT.iter().skip(1);
+        let visible = visible
+            .into_iter()
+            .zip(percents)
+            .map(|(cgroup, &percent)| Visible { cgroup, percent });
+        Ok(Roles {
+            foreground,
+            visible: visible.collect(),
+            background: all(&self.background)?,
+        })
+    }
+
+    fn apply(&self, parts: Parts, screen: Option<Screen>) -> Outcome<()> {
+        let roles = self.roles(screen)?;
         let active = foreground::apply(Path::new("/"), &roles, parts);
         active.map(drop).map_err(|error| error.to_string())
     }
 
     fn set(&mut self, settings: &BTreeSet<Setting>, spec: &GuestSpec) -> Outcome<()> {
         if settings.contains(&Setting::MemoryLow) {
-            self.apply(Parts {
+            let parts = Parts {
                 allocator: false,
                 reclaimer: true,
                 dispatcher: false,
-            })?;
+            };
+            self.apply(parts, None)?;
         }
         if settings.contains(&Setting::BfqWeight) {
             self.weigh("io.bfq.weight")?;
@@ -168,7 +193,7 @@ impl ActivePolicy {
     }
 
     fn weigh(&self, knob: &str) -> Outcome<()> {
-        set(&self.foreground.join(knob), FOREGROUND_WEIGHT)?;
+        set(&self.foreground().join(knob), FOREGROUND_WEIGHT)?;
         self.background
             .iter()
             .try_for_each(|it| set(&it.join(knob), BACKGROUND_WEIGHT))
@@ -176,7 +201,12 @@ impl ActivePolicy {
 
     /// Directory of the foreground cgroup.
     pub fn foreground(&self) -> &Path {
-        &self.foreground
+        &self.screen[0]
+    }
+
+    /// Directories of the cgroups of the apps on the screen, the active one's first.
+    pub fn screen(&self) -> &[PathBuf] {
+        &self.screen
     }
 
     /// Directories of the background cgroups, one for each app of the load.

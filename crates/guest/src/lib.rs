@@ -236,6 +236,7 @@ fn measure_run(
         upkeep: spec.policy.upkeep.unwrap_or_default(),
         tracefs: Some(Path::new(TRACEFS)),
         background_cgroups: active.as_ref().map_or(&[], ActivePolicy::background),
+        screen_cgroups: active.as_ref().map_or(&[], ActivePolicy::screen),
         background_is_idle_class: spec.policy.settings.contains(&Setting::IdleClass),
         stop: &AtomicBool::new(false),
         observer: listener,

@@ -9,6 +9,7 @@
 //! | `fastt`, `pa+id` | parts of FastTrack |
 //! | `janusd-l`, `janusd-l+fastt` | an upkeep of files, beside parts of FastTrack |
 //! | `bfq-weight`, `all-means` | the kernel's own settings for a foreground |
+//! | `equal`, `by-screen` | FastTrack with several apps on the screen |
 //! | `ahead`, `ahead+kyber` | limits for who writes far ahead, above a scheduler |
 //!
 //! A name is made of words of one table, joined by `+`; each word sets one field. An experiment's file
@@ -51,6 +52,8 @@ enum Word {
     /// A scheduler, and settings of the kernel's own.
     Settings(&'static str, &'static [Setting]),
     Loader(Loader),
+    /// FastTrack without the device's part, for several apps on the screen.
+    Screen(Screen),
     LimitsWriters,
 }
 
@@ -58,7 +61,7 @@ use Part::{Allocator, Device, Dispatcher, Reclaimer};
 use Setting::{BfqWeight, IdleClass, IoCost, MemoryLow};
 
 /// All words: add one here.
-const WORDS: [(&str, Word); 37] = [
+const WORDS: [(&str, Word); 41] = [
     ("none", Word::Scheduler),
     ("mq-deadline", Word::Scheduler),
     ("kyber", Word::Scheduler),
@@ -84,6 +87,8 @@ const WORDS: [(&str, Word); 37] = [
     ("ds", Word::Parts(&[Device])),
     ("no-defrag", Word::Upkeep(Upkeep::NoDefrag)),
     ("e4defrag-1w", Word::Upkeep(Upkeep::E4defrag)),
+    ("e4defrag-2w", Word::Upkeep(Upkeep::E4defragEveryTwo)),
+    ("e4defrag-4w", Word::Upkeep(Upkeep::E4defragEveryFour)),
     ("copy-1w", Word::Upkeep(Upkeep::Copy)),
     ("janusd-l", Word::Upkeep(Upkeep::Remap)),
     ("janusd", Word::Upkeep(Upkeep::RemapAndSpread)),
@@ -107,6 +112,8 @@ const WORDS: [(&str, Word); 37] = [
     ("merged", Word::Loader(Loader::Merged)),
     ("padded", Word::Loader(Loader::Padded)),
     ("padded-readahead", Word::Loader(Loader::PaddedReadahead)),
+    ("equal", Word::Screen(Screen::Equal)),
+    ("by-screen", Word::Screen(Screen::ByShare)),
     ("ahead", Word::LimitsWriters),
 ];
 
@@ -137,6 +144,8 @@ pub struct Policy {
     pub upkeep: Option<Upkeep>,
     /// Settings of the kernel's own for a foreground and a background.
     pub settings: BTreeSet<Setting>,
+    /// How several apps on the screen are told apart; None with one foreground.
+    pub screen: Option<Screen>,
     /// Whether who writes far ahead of the disk has a limit of its own: `frontrowd`'s rule without a
     /// foreground.
     pub limits_writers: bool,
@@ -225,7 +234,23 @@ impl Loader {
     }
 }
 
-/// Ways to defragment the phone's files, once a week.
+/// How FastTrack tells several apps on the screen apart ("002", 7.2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Screen {
+    /// All of them are the foreground.
+    Equal,
+    /// One is the foreground. The others are visible, each with the share of the screen that it
+    /// covers.
+    #[serde(rename = "by-screen")]
+    ByShare,
+}
+
+/// Weights in percent of the apps on the screen: the active one's, and the shares of the screen that
+/// the others cover.
+pub const SCREEN_PERCENT: [u8; 3] = [100, 60, 30];
+
+/// Ways to defragment the phone's files, once a week unless the name says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Upkeep {
@@ -235,6 +260,12 @@ pub enum Upkeep {
     /// e4defrag of e2fsprogs on all files.
     #[serde(rename = "e4defrag-1w")]
     E4defrag,
+    /// The same every two weeks.
+    #[serde(rename = "e4defrag-2w")]
+    E4defragEveryTwo,
+    /// The same every four weeks.
+    #[serde(rename = "e4defrag-4w")]
+    E4defragEveryFour,
     /// `frontrow defrag --mode copy`.
     #[serde(rename = "copy-1w")]
     Copy,
@@ -246,6 +277,23 @@ pub enum Upkeep {
     RemapAndSpread,
     /// No defragmentation, as the aged apps' files are written without fragmentation.
     Unaged,
+}
+
+impl Upkeep {
+    /// Weeks between two of them.
+    pub fn weeks(self) -> u32 {
+        match self {
+            Upkeep::E4defragEveryTwo => 2,
+            Upkeep::E4defragEveryFour => 4,
+            _ => 1,
+        }
+    }
+
+    /// Whether it is e2fsprogs' e4defrag.
+    pub fn is_e4defrag(self) -> bool {
+        use Upkeep::{E4defrag, E4defragEveryFour, E4defragEveryTwo};
+        matches!(self, E4defrag | E4defragEveryTwo | E4defragEveryFour)
+    }
 }
 
 /// The policy that a kernel gives a device by default (`elevator_get_default` in block/elevator.c).
@@ -273,6 +321,8 @@ struct Fields {
     upkeep: Option<Upkeep>,
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     settings: BTreeSet<Setting>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    screen: Option<Screen>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     limits_writers: bool,
 }
@@ -297,6 +347,11 @@ impl Fields {
             }
             Word::Upkeep(upkeep) => once(&mut self.upkeep, *upkeep),
             Word::Loader(loader) => once(&mut self.loader, *loader),
+            Word::Screen(screen) => {
+                let parts = [Allocator, Reclaimer, Dispatcher];
+                self.parts.get_or_insert_default().extend(parts);
+                once(&mut self.screen, *screen)
+            }
             Word::LimitsWriters => {
                 self.limits_writers = true;
                 Some(())
@@ -329,6 +384,7 @@ impl Fields {
             loader: self.loader,
             upkeep: self.upkeep,
             settings: self.settings,
+            screen: self.screen,
             limits_writers: self.limits_writers,
         }
     }
@@ -385,6 +441,7 @@ impl Policy {
             loader: None,
             upkeep: None,
             settings: BTreeSet::new(),
+            screen: None,
             limits_writers: false,
         }
     }
@@ -423,7 +480,7 @@ impl Policy {
     /// Programs that a guest needs besides the kernel's modules.
     pub fn programs(&self) -> &'static [&'static str] {
         match self.upkeep {
-            Some(Upkeep::E4defrag) => &["e4defrag"],
+            Some(upkeep) if upkeep.is_e4defrag() => &["e4defrag"],
             _ => &[],
         }
     }
@@ -512,6 +569,7 @@ impl Serialize for Policy {
             loader: self.loader,
             upkeep: self.upkeep,
             settings: self.settings.clone(),
+            screen: self.screen,
             limits_writers: self.limits_writers,
         };
         fields.serialize(serializer)
@@ -620,6 +678,8 @@ mod tests {
             ("pa+id", (None, "frontrow")),
             ("pa+pr", (None, "mq-deadline")),
             ("no-module", (None, "mq-deadline")),
+            ("by-screen", (None, "frontrow")),
+            ("equal+bfq", (None, "bfq")),
             ("ahead", (None, "frontrow")),
             ("ahead+kyber", (None, "kyber")),
             ("janusd-l", (None, "mq-deadline")),
@@ -651,7 +711,20 @@ mod tests {
                 .into_iter()
                 .eq([Allocator, Reclaimer, Dispatcher, Device])
         );
-        assert_eq!(policy("e4defrag-1w+pa").programs(), ["e4defrag"]);
+        for (name, weeks) in [
+            ("e4defrag-1w+pa", 1),
+            ("e4defrag-2w", 2),
+            ("e4defrag-4w", 4),
+        ] {
+            assert_eq!(policy(name).programs(), ["e4defrag"], "{name}");
+            assert_eq!(
+                policy(name).upkeep.map(Upkeep::weeks),
+                Some(weeks),
+                "{name}"
+            );
+        }
+        assert_eq!(policy("janusd").programs(), [""; 0]);
+        assert_eq!(policy("janusd").upkeep.map(Upkeep::weeks), Some(1));
     }
 
     #[test]

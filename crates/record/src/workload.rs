@@ -83,6 +83,11 @@ macro_rules! workloads {
             "game": front::game::GAME, Workload::new("a game loads: assets are read, caches written")
                 .words("load a game: assets are read, caches written").operations(&["response"])
                 .headline("response_mean_ms");
+            "split-view": split_view::SPLIT_VIEW,
+                Workload::new("three apps on the screen read at once")
+                .words("three apps on the screen read at once, at random places")
+                .operations(&["view_100_read", "view_60_read", "view_30_read"])
+                .headline("view_100_read_mb_s").without_total().only_in_the_lab();
             "aged-gallery": aged::GALLERY, Workload::new("an album in pieces is opened cold")
                 .words("open an album whose files are in pieces, none of them in memory")
                 .operations(&["response"]).headline("response_mean_ms");

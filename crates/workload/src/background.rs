@@ -77,10 +77,10 @@ pub(crate) struct Shared {
     pub(crate) rounds: AtomicU64,
     /// Number of thumbnails that the parent wants by now.
     pub(crate) wanted: AtomicU64,
-    /// Number of a thumbnail maker's writes, their total time and the longest.
-    writes: AtomicU64,
-    writing_ns: AtomicU64,
-    longest_write_ns: AtomicU64,
+    /// Number of the calls whose time the child notes, their total time and the longest.
+    calls: AtomicU64,
+    calls_ns: AtomicU64,
+    longest_call_ns: AtomicU64,
     errno: AtomicI32,
     /// CLOCK_MONOTONIC when the last pass was durable; 0 before.
     finished_ns: AtomicU64,
@@ -102,10 +102,10 @@ impl Shared {
         self.finished_ns.store(monotonic_ns(), Ordering::Release);
     }
 
-    pub(crate) fn note_write(&self, time_ns: u64) {
-        self.writes.fetch_add(1, Ordering::Relaxed);
-        self.writing_ns.fetch_add(time_ns, Ordering::Relaxed);
-        self.longest_write_ns.fetch_max(time_ns, Ordering::Relaxed);
+    pub(crate) fn note_call(&self, time_ns: u64) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.calls_ns.fetch_add(time_ns, Ordering::Relaxed);
+        self.longest_call_ns.fetch_max(time_ns, Ordering::Relaxed);
     }
 }
 
@@ -212,12 +212,12 @@ impl Background {
         wanted.store(thumbnails, Ordering::Relaxed);
     }
 
-    /// Mean and longest write of a thumbnail maker; None before the first.
-    pub(crate) fn thumbnail_writes(&self) -> Option<(Duration, Duration)> {
+    /// Mean and longest time of the calls that the child notes; None before the first.
+    pub(crate) fn noted_calls(&self) -> Option<(Duration, Duration)> {
         let shared = self.progress.shared();
-        let total_ns = shared.writing_ns.load(Ordering::Relaxed);
-        let longest_ns = shared.longest_write_ns.load(Ordering::Relaxed);
-        let mean_ns = total_ns.checked_div(shared.writes.load(Ordering::Relaxed))?;
+        let total_ns = shared.calls_ns.load(Ordering::Relaxed);
+        let longest_ns = shared.longest_call_ns.load(Ordering::Relaxed);
+        let mean_ns = total_ns.checked_div(shared.calls.load(Ordering::Relaxed))?;
         Some((
             Duration::from_nanos(mean_ns),
             Duration::from_nanos(longest_ns),

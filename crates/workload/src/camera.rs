@@ -125,7 +125,7 @@ fn make_thumbnails(script: &Script, shared: &Shared) -> Result<(), i32> {
             nap(THUMBNAIL_WORK);
             let begun_ns = monotonic_ns();
             offset += script.write_at(&script.data[..1 << 10], offset, shared)?;
-            shared.note_write(monotonic_ns() - begun_ns);
+            shared.note_call(monotonic_ns() - begun_ns);
         }
         shared.rounds.store(made + 1, Ordering::Relaxed);
     }
@@ -164,7 +164,7 @@ impl Foreground for Bursts {
         let after = Instant::now();
         self.await_thumbnails(meter)?;
         meter.exclude(after.elapsed());
-        self.thumbnail_writes = self.thumbnails.take().and_then(|it| it.thumbnail_writes());
+        self.thumbnail_writes = self.thumbnails.take().and_then(|it| it.noted_calls());
         Ok(())
     }
 

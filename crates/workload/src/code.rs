@@ -11,7 +11,7 @@ use crate::programs::{self, App, Program};
 use crate::sizes::Sizes;
 use crate::stage::{Foreground, RunContext};
 use crate::{RunRequest, aged, camera, front, install, launch, load, loading, micro};
-use crate::{phone, pieces, resuming, sqlite, storage, transactions, unpack};
+use crate::{phone, pieces, resuming, split_view, sqlite, storage, transactions, unpack};
 use record::Workload;
 use record::load::Process;
 

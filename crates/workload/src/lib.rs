@@ -17,6 +17,7 @@ mod cpu_time;
 mod database;
 mod device;
 pub mod direct;
+mod dof;
 mod error;
 mod footprint;
 mod front;
@@ -39,6 +40,7 @@ mod programs;
 mod resuming;
 mod simflash;
 mod sizes;
+mod split_view;
 mod sqlite;
 mod stage;
 mod storage;
@@ -90,6 +92,9 @@ pub struct RunRequest<'a> {
     pub tracefs: Option<&'a Path>,
     /// Cgroups for the load's processes, one each, unless its name gives it one of its own.
     pub background_cgroups: &'a [PathBuf],
+    /// Cgroups for the apps of the workload `split-view`, the active one's first; none to leave them
+    /// in the caller's.
+    pub screen_cgroups: &'a [PathBuf],
     /// Whether the load has the idle class of I/O priorities (`ionice -c idle`).
     pub background_is_idle_class: bool,
     /// Stop flag. Once it is set, the run cleans up and ends with [`Error::Interrupted`].

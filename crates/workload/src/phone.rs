@@ -1,10 +1,12 @@
-//! The janusd experiment. A phone is used for months, and defragmented once a week or not. Then the
-//! files of its six apps are read cold (dissertation §6.2.1).
+//! The janusd experiment. A phone is used for months, and defragmented every week, every few or not. Then the
+//! files of its six apps are read cold (dissertation §6.2.1). They are read at the end of each week too,
+//! just before the phone is defragmented, which is when it has been used longest since the last time.
 
 use crate::age::{APPS, Aged, Phone, Use, room};
 use crate::background::Background;
 use crate::code::Code;
 use crate::cold::{Reads, drop_caches};
+use crate::dof::Files;
 use crate::layout::settle;
 use crate::meter::Meter;
 use crate::programmed::{Programmed, megabytes};
@@ -12,6 +14,7 @@ use crate::sqlite;
 use crate::stage::{Foreground, RunContext, rate_mb_s};
 use crate::upkeep;
 use crate::{Error, Measurement};
+use record::Series;
 use record::policy::Upkeep;
 use std::fs::{self, File};
 use std::io::Read;
@@ -22,7 +25,7 @@ use std::time::{Duration, Instant};
 use sys::device::{PAGE_BYTES, Pages};
 use sys::random::Random;
 
-/// Days between two upkeeps.
+/// Days of a week.
 const WEEK: u32 = 7;
 
 /// Twice the commit interval of ext4.
@@ -50,7 +53,10 @@ pub(crate) struct Reading {
     seed: u64,
     upkeep: Upkeep,
     kept: Kept,
+    /// Reads of all files of each app at the end of each week.
+    weeks: Vec<Vec<Cold>>,
     aged: Option<Aged>,
+    files: Files,
     apps: Vec<AppRead>,
 }
 
@@ -64,12 +70,23 @@ struct Kept {
     all: Programmed,
 }
 
-/// Reads of all files of an app, and of its start.
-struct AppRead {
-    name: &'static str,
+/// A cold read of all files of an app.
+struct Cold {
     bytes: u64,
     time: Duration,
     requests: u64,
+}
+
+impl Cold {
+    fn rate_mb_s(&self) -> f64 {
+        rate_mb_s(self.bytes, self.time)
+    }
+}
+
+/// Reads of all files of an app, and of its start.
+struct AppRead {
+    name: &'static str,
+    cold: Cold,
     start: Duration,
 }
 
@@ -82,7 +99,9 @@ impl Reading {
             seed: context.seed,
             upkeep,
             kept: Kept::default(),
+            weeks: Vec::new(),
             aged: None,
+            files: Files::default(),
             apps: Vec::new(),
         }
     }
@@ -105,6 +124,35 @@ impl Reading {
         std::thread::sleep(REST);
         settle(&self.directory)?;
         std::thread::sleep(REST);
+        Ok(())
+    }
+
+    /// Reads the files of an app with nothing in memory.
+    fn read_cold(&self, files: &[PathBuf], buffer: &mut [u8]) -> Result<Cold, Error> {
+        drop_caches()?;
+        let before = Reads::of(&self.directory)?;
+        let begun = Instant::now();
+        let mut bytes = 0;
+        for path in files {
+            bytes += read_whole(path, buffer)?;
+        }
+        Ok(Cold {
+            bytes,
+            time: begun.elapsed(),
+            requests: Reads::of(&self.directory)?.since(before).requests,
+        })
+    }
+
+    /// Reads what the apps have at the end of a week.
+    fn look(&mut self) -> Result<(), Error> {
+        self.rest()?;
+        let mut buffer = Pages::zeroed(READ_BYTES);
+        let apps = APPS.iter().map(|app| {
+            let files = files_of(&self.directory.join(app.name))?;
+            self.read_cold(&files, &mut buffer)
+        });
+        let week = apps.collect::<Result<_, Error>>()?;
+        self.weeks.push(week);
         Ok(())
     }
 
@@ -134,7 +182,11 @@ impl Foreground for Reading {
         let installed = Programmed::of(&directory)?;
         while phone.days() < self.days {
             phone.day(&stop)?;
-            if phone.days().is_multiple_of(WEEK) {
+            if !phone.days().is_multiple_of(WEEK) {
+                continue;
+            }
+            self.look()?;
+            if phone.days().is_multiple_of(WEEK * self.upkeep.weeks()) {
                 self.keep(&stop)?;
             }
         }
@@ -143,6 +195,7 @@ impl Foreground for Reading {
             self.kept.all = after.since(before);
         }
         self.aged = Some(phone.aged()?);
+        self.files = Files::of(&directory)?;
         Ok(())
     }
 
@@ -151,15 +204,7 @@ impl Foreground for Reading {
         for app in &APPS {
             meter.go_on()?;
             let files = files_of(&self.directory.join(app.name))?;
-            drop_caches()?;
-            let before = Reads::of(&self.directory)?;
-            let begun = Instant::now();
-            let mut bytes = 0;
-            for path in &files {
-                bytes += read_whole(path, &mut buffer)?;
-            }
-            let time = begun.elapsed();
-            let reads = Reads::of(&self.directory)?.since(before);
+            let cold = self.read_cold(&files, &mut buffer)?;
             let mut random = Random::for_purpose(self.seed, app.name);
             drop_caches()?;
             let begun = Instant::now();
@@ -171,9 +216,7 @@ impl Foreground for Reading {
             )?;
             self.apps.push(AppRead {
                 name: app.name,
-                bytes,
-                time,
-                requests: reads.requests,
+                cold,
                 start: begun.elapsed(),
             });
         }
@@ -184,15 +227,16 @@ impl Foreground for Reading {
         let mut figures = Vec::new();
         let apps = self.apps.len().max(1) as f64;
         let mean = |of: fn(&AppRead) -> f64| self.apps.iter().map(of).sum::<f64>() / apps;
-        let rate = |app: &AppRead| rate_mb_s(app.bytes, app.time);
-        figures.push(Measurement::new("read_mb_s", "MB/s", mean(rate)));
+        let rate = mean(|app| app.cold.rate_mb_s());
+        figures.push(Measurement::new("read_mb_s", "MB/s", rate));
         let start_ms = mean(|app| app.start.as_secs_f64() * 1e3);
         figures.push(Measurement::milliseconds("start_ms".to_owned(), start_ms));
-        let requests = mean(|app| app.requests as f64);
+        let requests = mean(|app| app.cold.requests as f64);
         figures.push(Measurement::new("read_requests", "1", requests));
         for app in &self.apps {
             let name = |what: &str| format!("{}_{what}", app.name);
-            figures.push(Measurement::new(name("read_mb_s"), "MB/s", rate(app)));
+            let rate = app.cold.rate_mb_s();
+            figures.push(Measurement::new(name("read_mb_s"), "MB/s", rate));
             figures.push(Measurement::duration(&name("start_ms"), app.start));
         }
         let aged = self.aged.iter().flat_map(|it| &it.apps);
@@ -200,9 +244,36 @@ impl Foreground for Reading {
             let name = format!("{}_dof_l", app.name);
             figures.extend(app.dof_l.map(|it| Measurement::new(name, "1", it)));
         }
+        figures.extend(weekly(&self.weeks));
+        figures.extend(self.files.figures());
         figures.extend(self.kept.figures());
         figures
     }
+}
+
+/// Rates at the ends of the weeks: of each app, and the mean of the apps.
+fn weekly(weeks: &[Vec<Cold>]) -> Vec<Measurement> {
+    if weeks.is_empty() {
+        return Vec::new();
+    }
+    let figure = |name: String, rates: Vec<f64>| {
+        let series = Series::of_operations(rates);
+        Measurement {
+            series: Some(series.clone()),
+            ..Measurement::new(name, "MB/s", series.mean())
+        }
+    };
+    let rates = |week: &[Cold]| week.iter().map(Cold::rate_mb_s).collect::<Vec<_>>();
+    let mean = |week: &Vec<Cold>| rates(week).iter().sum::<f64>() / week.len().max(1) as f64;
+    let all = figure(
+        "weekly_read_mb_s".to_owned(),
+        weeks.iter().map(mean).collect(),
+    );
+    let each = APPS.iter().enumerate().map(|(index, app)| {
+        let rates = weeks.iter().map(|week| week[index].rate_mb_s());
+        figure(format!("{}_weekly_read_mb_s", app.name), rates.collect())
+    });
+    [all].into_iter().chain(each).collect()
 }
 
 impl Kept {
@@ -296,4 +367,29 @@ fn read_pieces(path: &Path, buffer: &mut [u8], random: &mut Random) -> Result<()
             .map_err(failed)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_week_is_a_point_of_each_app_and_of_their_mean() {
+        let cold = |megabytes: u64| Cold {
+            bytes: megabytes * 1_000_000,
+            time: Duration::from_secs(1),
+            requests: 1,
+        };
+        let week = |first: u64| (0..APPS.len() as u64).map(|it| cold(first + it)).collect();
+        let figures = weekly(&[week(10), week(40)]);
+        let points = |it: &Measurement| it.series.clone().unwrap().values;
+        assert_eq!(figures.len(), 1 + APPS.len());
+        assert_eq!(figures[0].metric, "weekly_read_mb_s");
+        assert_eq!(points(&figures[0]), [12.5, 42.5]);
+        assert_eq!(figures[0].value, 27.5);
+        let last = figures.last().unwrap();
+        assert_eq!(last.metric, format!("{}_weekly_read_mb_s", APPS[5].name));
+        assert_eq!(points(last), [15.0, 45.0]);
+        assert!(weekly(&[]).is_empty());
+    }
 }

@@ -49,6 +49,7 @@ fn tiny_observed(
         upkeep: Upkeep::NoDefrag,
         tracefs: None,
         background_cgroups: &[],
+        screen_cgroups: &[],
         background_is_idle_class: false,
         stop,
         observer,
@@ -109,6 +110,25 @@ fn m5_meets_another_round_of_the_rewriter_each_time() {
     let directory = tempfile::tempdir().unwrap();
     let figures = tiny("m5", "rewrite", directory.path()).unwrap();
     assert_eq!(count(&figures, "creat"), 2);
+}
+
+#[test]
+fn apps_on_the_screen_read_at_once_and_leave_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let figures = tiny("split-view", "idle", directory.path()).unwrap();
+    let value = |name: &str| figures.iter().find(|it| it.metric == name).unwrap().value;
+    let shares = [100, 60, 30].map(|it| value(&format!("view_{it}_share")));
+    assert!(shares.iter().all(|it| *it > 0.0), "{shares:?}");
+    assert!(
+        (shares.iter().sum::<f64>() - 1.0).abs() < 1e-9,
+        "{shares:?}"
+    );
+    for percent in [100, 60, 30] {
+        let read_ms = |what: &str| value(&format!("view_{percent}_read_{what}_ms"));
+        assert!(read_ms("mean") <= read_ms("max") && read_ms("mean") > 0.0);
+        let path = directory.path().join(format!("foreground/view-{percent}"));
+        assert!(!path.exists());
+    }
 }
 
 /// It would wait for one for an hour.

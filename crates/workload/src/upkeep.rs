@@ -1,4 +1,4 @@
-//! Upkeep: defragmentation of the phone once a week, or of an aged app before it is opened.
+//! Upkeep: defragmentation of the phone every week or some, or of an aged app before it is opened.
 
 use crate::Error;
 use ::layout::defrag::{Choice, Found, MOST_FILES, Pace, Physical, Remap, Survey, most_read};
@@ -11,7 +11,9 @@ use std::sync::atomic::AtomicBool;
 pub(crate) fn perform(upkeep: Upkeep, directory: &Path, stop: &AtomicBool) -> Result<(), Error> {
     match upkeep {
         Upkeep::NoDefrag => Ok(()),
-        Upkeep::E4defrag => e4defrag(directory),
+        Upkeep::E4defrag | Upkeep::E4defragEveryTwo | Upkeep::E4defragEveryFour => {
+            e4defrag(directory)
+        }
         Upkeep::Copy => repair(directory, None, stop),
         Upkeep::Remap => remap(directory, stop),
         Upkeep::RemapAndSpread => {

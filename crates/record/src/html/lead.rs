@@ -10,13 +10,14 @@ use maud::{Markup, html};
 
 /// Workloads of experiments without a [`Headline`], the most telling first, and what is done in
 /// them.
-const DOING: [(&str, &str); 10] = [
+const DOING: [(&str, &str); 11] = [
     ("gallery", "opening an album"),
     ("camera", "leaving a camera"),
     ("game", "loading a game"),
     ("trace", "a read of the app in front"),
     ("launch", "starting 16 apps"),
     ("resume", "resuming 16 apps"),
+    ("split-view", "the active one of three apps' reading"),
     ("phone", "reading six apps' files"),
     ("overhead-write-1", "a 4 KB write"),
     ("overhead-read-1", "a 4 KB read"),
@@ -30,8 +31,9 @@ const WITHOUT: [(&str, &str); 4] = [
     ("no-defrag", "never defragmented"),
     ("mq-deadline", "under mq-deadline"),
 ];
-const WITH: [(&str, &str); 5] = [
+const WITH: [(&str, &str); 6] = [
     ("fastt", "with the app in front named"),
+    ("by-screen", "with the screen's shares named"),
     ("frontrow", "under frontrow"),
     ("padded", "with frontrow launch"),
     ("merged", "with frontrow launch"),

@@ -46,13 +46,17 @@ fn steps(experiment: &str) -> [Step; 2] {
                 "Puts two runs side by side",
             ),
         ],
-        name if name.starts_with("fasttrack") || name == "foreground" || name == "traces" => [
-            (
-                "sudo systemctl enable --now frontrowd",
-                "Puts the app with the focus in front; disable --now undoes it",
-            ),
-            DOCTOR,
-        ],
+        name if name.starts_with("fasttrack")
+            || ["foreground", "split-view", "traces"].contains(&name) =>
+        {
+            [
+                (
+                    "sudo systemctl enable --now frontrowd",
+                    "Puts the app with the focus in front; disable --now undoes it",
+                ),
+                DOCTOR,
+            ]
+        }
         _ => [MEASURE, ENABLE],
     }
 }
