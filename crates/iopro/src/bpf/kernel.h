@@ -38,6 +38,7 @@ typedef _Bool bool;
 
 #define WB_SYNC_ALL 1
 #define LCB_F_SPIN 1
+#define LCB_F_PERCPU 16
 
 /* The low bits of page->mapping say that it is not a file's. */
 #define PAGE_MAPPING_FLAGS 3
