@@ -95,9 +95,17 @@ pub const CASES: [Case; 33] = [
         "",
     ),
     case("pamusb", &[("sync_all", "sudo", "rsync")], ""),
-    case("trim", &[("fsync_behind_writeback", "editor", "cleaner")], ""),
+    case(
+        "trim",
+        &[("fsync_behind_writeback", "editor", "cleaner")],
+        "",
+    ),
     case("syncthing", &[("device_busy", "spotify", "syncthing")], ""),
-    case("vmsync", &[("fsync_behind_writeback", "logger", "qemu")], ""),
+    case(
+        "vmsync",
+        &[("fsync_behind_writeback", "logger", "qemu")],
+        "",
+    ),
 ];
 
 /// What a page said.

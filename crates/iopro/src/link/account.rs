@@ -103,7 +103,8 @@ fn shares(spans: impl Iterator<Item = Span>, (begin_ns, end_ns): (u64, u64)) -> 
         for span in &spans {
             by_owner
                 .entry((span.owner, span.discards))
-                .or_default().push(*span);
+                .or_default()
+                .push(*span);
         }
         let busy_ns = covered_ns(spans);
         let by_owner: Vec<_> = by_owner

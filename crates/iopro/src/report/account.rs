@@ -113,9 +113,12 @@ pub fn all_accounted(
     let mut groups: BTreeMap<Key, Sum> = BTreeMap::new();
     for (wait, task, key, ns) in waits(database)? {
         let parts = shares.remove(&wait).map_or(Vec::new(), |it| it.shares);
-        let parts = parts
-            .into_iter()
-            .map(|it| ((it.dev, it.owner, it.owner == Some(task), it.discards), it.ns));
+        let parts = parts.into_iter().map(|it| {
+            (
+                (it.dev, it.owner, it.owner == Some(task), it.discards),
+                it.ns,
+            )
+        });
         let sum = Sum {
             waits: 1,
             total_ns: ns,
