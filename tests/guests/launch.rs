@@ -74,7 +74,7 @@ reads() { set -- $(cat /sys/block/simflash0/stat); echo $1; }
 sectors() { set -- $(cat /sys/block/simflash0/stat); echo $3; }
 cold() { sync; echo 3 > /proc/sys/vm/drop_caches; echo 3 > /proc/sys/vm/drop_caches; }
 files=$(for i in $(seq 7 11 300); do echo app/$((i % 97 + (i % 97 == 0)))/file; done)
-for packer in lzo xz zstd; do
+for packer in $packers; do
     mksquashfs tree app.img -comp $packer -no-progress -quiet -processors 1 >&2 || exit
     mount -o loop,ro -t squashfs app.img app || exit
     frontrow launch record --json --tries 0 --name $packer -- busybox md5sum $files > /tmp/record
@@ -94,10 +94,29 @@ done
 
 #[test]
 fn a_packed_apps_image_is_read_and_its_files_are_unpacked_ahead() {
+    is_unpacked_ahead(&["xz"]);
+}
+
+#[test]
+#[ignore = "the same for two more packers: make stress-guests"]
+fn a_packed_apps_files_are_unpacked_ahead_whatever_the_packer() {
+    is_unpacked_ahead(&["lzo", "zstd"]);
+}
+
+fn is_unpacked_ahead(packers: &[&str]) {
     let with = ["--memory", "512", "--with", "mksquashfs", "--modules"];
-    let said = succeeds(&mut exec(&[&with[..], &["loop,squashfs"]].concat(), PACKED));
+    let script = format!("packers='{}'\n{PACKED}", packers.join(" "));
+    let said = succeeds(&mut exec(
+        &[&with[..], &["loop,squashfs"]].concat(),
+        &script,
+    ));
     let values = said.values();
-    assert_eq!(values.len(), 9, "{values:?}\n{}", said.stderr);
+    assert_eq!(
+        values.len(),
+        3 * packers.len(),
+        "{values:?}\n{}",
+        said.stderr
+    );
     for packer in values.chunks(3) {
         let [recorded, plan, read] = packer else {
             panic!("{packer:?}")
