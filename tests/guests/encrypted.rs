@@ -13,10 +13,11 @@ table="0 $sectors crypt cipher_null-ecb - 0 /dev/simflash0 0 1 no_write_workqueu
 DM_DISABLE_UDEV=1 dmsetup create volume --table "$table"
 /bin/mke2fs -q -F -t ext4 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1 /dev/dm-0
 mount -t ext4 -o noinit_itable /dev/dm-0 /mnt
-frontrow bench /mnt --workload m1,m4 --load idle,writer --seeds 1 --yes --json
+frontrow bench /mnt --workload m1,m4 --load idle,writer --seeds 1..3 --yes --json
 "#;
 
-/// The mean fsync of M1 in ms, alone and beside the writer, and M4 as a whole beside it.
+/// The mean fsync of M1 in ms, alone and beside the writer, and M4 as a whole beside it: the middle of
+/// three seeds, as one fsync that meets a commit doubles a mean.
 fn times_ms(policy: &str) -> [f64; 3] {
     let guest = [
         "--policy",
@@ -40,9 +41,12 @@ fn times_ms(policy: &str) -> [f64; 3] {
         ["m4", "writer", "total_ms"],
     ];
     cells.map(|wanted| {
-        let mut rows = result["rows"].as_array().unwrap().iter();
-        let row = rows.find(|row| ["workload", "load", "metric"].map(|it| &row[it]) == wanted);
-        row.unwrap()["value"].as_f64().unwrap()
+        let rows = result["rows"].as_array().unwrap().iter();
+        let found = rows.filter(|row| ["workload", "load", "metric"].map(|it| &row[it]) == wanted);
+        let mut values: Vec<f64> = found.map(|it| it["value"].as_f64().unwrap()).collect();
+        assert_eq!(values.len(), 3, "{wanted:?}");
+        values.sort_by(f64::total_cmp);
+        values[1]
     })
 }
 
