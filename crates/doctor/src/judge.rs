@@ -118,11 +118,9 @@ pub struct Verdict {
     pub to_do: Option<String>,
 }
 
-impl Verdict {
-    /// Whether nobody of another name is to blame.
-    fn is_by_itself(&self) -> bool {
-        self.culprit.as_ref().is_none_or(|it| *it == self.who)
-    }
+/// Whether nobody of another name is to blame.
+fn is_by_itself(who: &str, culprit: Option<&String>) -> bool {
+    culprit.is_none_or(|it| it == who)
 }
 
 /// A finding about the machine's configuration.
@@ -186,7 +184,7 @@ pub fn judge(seen: &Observation) -> Diagnosis {
     let blamed: BTreeSet<String> = of_storage.filter_map(|it| it.culprit.clone()).collect();
     // A process that waits for itself does not explain other waits.
     let is_for_itself = |it: &&Verdict| {
-        let is_blamed = it.is_by_itself() && blamed.contains(&it.who);
+        let is_blamed = is_by_itself(&it.who, it.culprit.as_ref()) && blamed.contains(&it.who);
         it.cause == Cause::OwnWrites || is_blamed && is_of_its_own(it.cause)
     };
     let by_others = verdicts.iter().filter(|it| !is_for_itself(it));
@@ -383,7 +381,7 @@ fn held_by_others<'a>(cause: Cause, waits: &[&'a Wait], seen: &Observation) -> H
     let moves_more = seen.moved_by(most.who) > seen.moved_by(next.who);
     let are_served = most.blame.served_ns > 0 && next.blame.served_ns > 0;
     let is_mutual = are_served && blames(&most, next.who) && moves_more;
-    let is_by_itself = most.blame.name.as_deref().is_none_or(|it| it == most.who);
+    let is_by_itself = is_by_itself(most.who, most.blame.name.as_ref());
     match is_felt && blames(&next, most.who) && (is_by_itself || is_mutual) {
         true => next,
         false => most,

@@ -60,7 +60,7 @@ pub(crate) struct SplitView {
     seen: Vec<Seen>,
 }
 
-/// What an app has read.
+/// Reads of one app.
 struct Seen {
     percent: u8,
     bytes: u64,

@@ -117,7 +117,7 @@ fn whose_threads_hold_up_each_other_and_another_one_is_told_of_after_that() {
     assert_eq!((told.1.as_str(), told.2.as_str()), ("spotify", "syncthing"));
 }
 
-/// github.com/namjaejeon/linux-exfat-oot/issues/36.
+/// github.com/namjaejeon/linux-exfat-oot/issues/36: deleting large files holds up who saves.
 #[test]
 fn who_syncs_behind_a_file_systems_discards_is_told_of_them() {
     let parts = vec![part(party(0, DISCARDS, true), 4 * SECOND)];
